@@ -13,9 +13,8 @@ from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundi
 from plimsoll.lab.disks import DISKS
 from plimsoll.lab.disks.disk import DataLocation, DiskKind, DiskSettings, Place
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.counters import Reading, gauge
-from plimsoll.lab.observers.observer import file_observer
-from plimsoll.lab.observers.registry import OBSERVERS
+from plimsoll.lab.observers import OBSERVERS
+from plimsoll.lab.observers.observer import Reading, file_observer, gauge
 from plimsoll.lab.saturators import SATURATORS
 from plimsoll.lab.saturators.saturator import CLONE, OnEvent, Runner, SaturatorKind, SaturatorSettings
 from plimsoll.lab.steps.step import Command, Remains, Serve, Step

@@ -16,7 +16,7 @@ from plimsoll.lab.experiment.transcript import RecordedMachine, changes_settings
 from plimsoll.lab.fileio.measure import VolumeFiles
 from plimsoll.lab.fileio.precondition import Filling
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers import Probed, ProbePlace
+from plimsoll.lab.observers.settings import Probed, ProbePlace
 from plimsoll.lab.saturators import aim_saturator
 from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
 from plimsoll.lab.saturators.saturator import SaturatorSettings

@@ -13,7 +13,7 @@ from plimsoll.lab.fileio.measure import VolumeFiles
 from plimsoll.lab.fileio.precondition import Filling
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
-from plimsoll.lab.observers import ProbePlace
+from plimsoll.lab.observers.settings import ProbePlace
 from plimsoll.lab.tuning.plan import created_with
 
 

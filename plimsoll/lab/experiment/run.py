@@ -27,7 +27,7 @@ from plimsoll.lab.experiment.transcript import RecordedMachine
 from plimsoll.lab.facts import read_facts, read_facts_after
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
-from plimsoll.lab.observers import HostCsv, place, sampler_of
+from plimsoll.lab.observers.sampler import HostCsv, place, sampler_of
 from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.steps.step import Command
 from plimsoll.lab.tuning import TuningPlan

@@ -9,8 +9,9 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.facts import smart
 from plimsoll.lab.facts.smart import DriveFacts, Facts
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers import arcstats, memory
-from plimsoll.lab.observers.files import BUSY_S, read_files
+from plimsoll.lab.observers.kstat import ARC_PATHS, parse_kstat
+from plimsoll.lab.observers.observer import BUSY_S, read_files
+from plimsoll.lab.observers.proc import parse_meminfo
 
 
 class DiskFacts(Facts):
@@ -94,7 +95,7 @@ _PATHS = {
     "zfs_version": "/sys/module/zfs/version",
     "arc_min": "/sys/module/zfs/parameters/zfs_arc_min",
     "arc_max": "/sys/module/zfs/parameters/zfs_arc_max",
-    "arcstats": arcstats.PATHS[0],
+    "arcstats": ARC_PATHS[0],
 }
 _DISK_FILES = (
     *("device/model", "size", "queue/rotational", "queue/logical_block_size", "queue/physical_block_size"),
@@ -149,8 +150,8 @@ async def read_facts(
     files = [*_PATHS.values(), *(path for disk in disks for path in disk_paths(disk))]
     text = dict(zip(files, await read_files(machine, files, BUSY_S), strict=True))
     host = {name: text[path] for name, path in _PATHS.items()}
-    arc = arcstats.parse(host["arcstats"] or "")
-    total = memory.parse(host["meminfo"] or "").get("MemTotal")
+    arc = parse_kstat(host["arcstats"] or "")
+    total = parse_meminfo(host["meminfo"] or "").get("MemTotal")
     return HostFacts(
         kernel=parse_line(host["kernel"]),
         cpu=cpu_model(host["cpuinfo"]),

@@ -4,9 +4,18 @@ import re
 from collections.abc import Iterable
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.counters import Column, Reading, gauge, number, per, rate
-from plimsoll.lab.observers.files import read_files
-from plimsoll.lab.observers.observer import Observer, Say, Source
+from plimsoll.lab.observers.observer import (
+    Column,
+    Observer,
+    Reading,
+    Say,
+    Source,
+    gauge,
+    number,
+    per,
+    rate,
+    read_files,
+)
 from plimsoll.lab.observers.settings import ObserverOptions
 
 PATHS = ("/proc/diskstats",)

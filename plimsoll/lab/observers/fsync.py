@@ -4,11 +4,8 @@ from functools import cache
 from pathlib import Path
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.counters import Column, Pair, Reading, gauge, number
-from plimsoll.lab.observers.fsync_place import Probed
-from plimsoll.lab.observers.linestream import LineStream
-from plimsoll.lab.observers.observer import Observer, Say
-from plimsoll.lab.observers.settings import ObserverOptions
+from plimsoll.lab.observers.observer import Column, LineStream, Observer, Pair, Reading, Say, gauge, number
+from plimsoll.lab.observers.settings import ObserverOptions, Probed
 
 _MS_OF_NS = 1 / 1e6
 _FIELDS = ("write", "fdatasync", "write + fdatasync")

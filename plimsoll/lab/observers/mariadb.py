@@ -9,10 +9,19 @@ from collections.abc import Callable
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.counters import Column, Pair, Reading, gauge, number, per, rate
-from plimsoll.lab.observers.observer import Observer, Say
+from plimsoll.lab.observers.observer import (
+    Column,
+    Observer,
+    Pair,
+    Reading,
+    Say,
+    Watch,
+    gauge,
+    number,
+    per,
+    rate,
+)
 from plimsoll.lab.observers.settings import MariadbSettings, ObserverOptions
-from plimsoll.lab.observers.watch import Watch
 
 _STATUS = "SHOW GLOBAL STATUS"
 _TABLE = "performance_schema.events_waits_summary_global_by_event_name"

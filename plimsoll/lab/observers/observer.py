@@ -1,14 +1,73 @@
-"""The parts of an observer; each observer is a file of this package, and a line in `registry`."""
+"""The contract of an observer: counters that it reads become columns of `host.csv`.
 
-from collections.abc import Callable, Coroutine, Sequence
+An observer is part of a file of this package, and a line in its `__init__`. It reads files, which are read
+for all observers at once, or follows a process of its own that prints its figures.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
-from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.counters import Column, Pair, Reading
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine import LocalMachine, Machine, Process
 from plimsoll.lab.observers.settings import ObserverOptions
 
 Say = Callable[[str], None]
+Reading = Mapping[str, float]
+# ASCII's record separator, which no program prints and no file of /proc or /sys holds: a line of its own
+# after each round of a command, and the mark before each file that is read and after the last.
+END = "\x1e"
+BUSY_S = 60.0  # for what is read once, and fails a run where it is not: a host under load answers late
+_TIMEOUT_S = 10.0
+_SCRIPT = """for file do printf '\\036'; cat -- "$file" 2>/dev/null; done; printf '\\036'"""
+# Beyond this a float no longer tells one count from the next; no real counter of 64 bits is larger.
+_LARGEST = 1 << 64
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A reading and the one before it, None at the start. What cannot be given is None, never 0."""
+
+    now: Reading
+    before: Reading | None
+    elapsed_s: float
+
+    def gauge(self, field: str) -> float | None:
+        """Return the present value of `field`."""
+        return self.now.get(field)
+
+    def delta(self, field: str) -> float | None:
+        """Return by how much `field` grew; None if it fell: it was reset, or it wrapped around."""
+        now = self.now.get(field)
+        before = None if self.before is None else self.before.get(field)
+        if now is None or before is None or now < before:
+            return None
+        return now - before
+
+    def rate(self, field: str) -> float | None:
+        """Return the growth of `field` a second."""
+        grown = self.delta(field)
+        return None if grown is None or self.elapsed_s <= 0 else grown / self.elapsed_s
+
+    def ratio(self, numerator: float | None, denominator: float | None) -> float | None:
+        """Return the quotient of two deltas; None where one is missing or nothing happened."""
+        return None if numerator is None or not denominator else numerator / denominator
+
+
+Formula = Callable[[Pair], float | None]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of `host.csv`: its name after the observer's, ending in its unit, and how it is made."""
+
+    name: str
+    source: str
+    formula: Formula
 
 
 @dataclass
@@ -81,3 +140,169 @@ def file_observer(
         return Source(name, columns, read, paths)
 
     return Observer(name, columns, prepare)
+
+
+def gauge(name: str, field: str, scale: float = 1.0) -> Column:
+    """Return a column that shows the value of `field`, times `scale`."""
+    return Column(name, field, lambda pair: _scaled(pair.gauge(field), scale))
+
+
+def rate(name: str, field: str, scale: float = 1.0) -> Column:
+    """Return a column that shows how much `field` grows a second, times `scale`."""
+    return Column(name, field, lambda pair: _scaled(pair.rate(field), scale))
+
+
+def per(name: str, numerator: str, denominator: str, scale: float = 1.0) -> Column:
+    """Return a column of how much `numerator` grew for each one that `denominator` grew, times `scale`."""
+    return Column(
+        name,
+        f"{numerator} / {denominator}",
+        lambda pair: _scaled(pair.ratio(pair.delta(numerator), pair.delta(denominator)), scale),
+    )
+
+
+def _scaled(value: float | None, scale: float) -> float | None:
+    return None if value is None else value * scale
+
+
+def number(text: str) -> float | None:
+    """Return a counter's value as a float; None for what no kernel would print as one."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 20:
+        return None
+    value = int(text)
+    return float(value) if value < _LARGEST else None
+
+
+class Taker(Protocol):
+    """Takes lines as they come, and gives what they say once a second."""
+
+    def add(self, line: str) -> None:
+        """Take a line of standard output."""
+        ...
+
+    def take(self) -> Pair:
+        """Return the figures since the last call."""
+        ...
+
+
+class Watch:
+    """A command that keeps running on the host and prints its figures; a Stream."""
+
+    def __init__(
+        self,
+        name: str,
+        columns: tuple[Column, ...],
+        machine: Machine,
+        command: Sequence[str],
+        taker: Taker,
+        shown: str,
+    ) -> None:
+        """`shown` is what messages call the command."""
+        self.name, self.columns, self._taker = name, columns, taker
+        self._lines = LineStream(name, machine, command, taker.add, shown)
+
+    async def start(self, say: Say) -> None:
+        """Start the process. Raises MachineError."""
+        await self._lines.start(say)
+
+    def sample(self) -> list[float | None]:
+        """Return the figures that came since the last call."""
+        pair = self._taker.take()
+        return [column.formula(pair) for column in self.columns]
+
+    async def stop(self) -> None:
+        """End the process."""
+        await self._lines.stop()
+
+
+def rounds(commands: str, every_s: int, words: Sequence[str]) -> list[str]:
+    """Return a command that runs `commands` of a shell again and again, with `END` after each round. Pure.
+
+    They find `words` in "$@". The shell and what it runs end with the process group.
+    """
+    script = f"while :; do {commands}; printf '\\036\\n'; sleep {every_s}; done"
+    return ["sh", "-c", script, "sh", *words]
+
+
+class LineStream:
+    """One running process: `take` gets each line of its output. Why it ended is said once."""
+
+    def __init__(
+        self,
+        name: str,
+        machine: Machine,
+        command: Sequence[str],
+        take: Callable[[str], None],
+        shown: str = "its process",
+    ) -> None:
+        """`shown` is what the message at its end calls it."""
+        self._name, self._machine, self._command = name, machine, command
+        self._take, self._shown = take, shown
+        self._process: Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    async def start(self, say: Say) -> None:
+        """Start it. Raises MachineError."""
+        self._process = await self._machine.start(self._command)
+        self._reading = asyncio.create_task(self._read(self._process, say))
+
+    async def stop(self) -> None:
+        """End it."""
+        if self._reading:
+            self._reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._reading
+        if self._process:
+            with suppress(MachineError):  # where the connection broke, the process ended with it
+                await self._process.stop()
+
+    async def _read(self, process: Process, say: Say) -> None:
+        why = f"{self._shown} ended by itself"
+        try:
+            async for line in process.lines():
+                if line.stream == "out":
+                    self._take(line.text)
+                elif line.text.strip():
+                    why = line.text.strip()[:_LONGEST]
+        except MachineError as error:
+            why = str(error)
+        say(f"{self._name}: {why}; its columns stay empty from now on")
+
+
+async def read_files(
+    machine: Machine, paths: Sequence[str], timeout_s: float = _TIMEOUT_S
+) -> list[str | None]:
+    """Return the texts of `paths`, None for each that is not there. Raises MachineError."""
+    if not paths:
+        return []
+    if isinstance(machine, LocalMachine):  # needs no process, and no root for files that all may read
+        return [await asyncio.to_thread(_read_text, path) for path in paths]
+    sent = files_command(paths)
+    done = await machine.run(sent, timeout_s=timeout_s, check=False)
+    try:
+        return part_files(done.out, len(paths))
+    except ValueError as error:
+        raise MachineError(machine.name, str(error), sent, done.err, done.status) from None
+
+
+def files_command(paths: Sequence[str]) -> list[str]:
+    """Return the command that prints the files with a mark before each and after the last. Pure."""
+    return ["sh", "-c", _SCRIPT, "sh", *paths]
+
+
+def part_files(out: str, count: int) -> list[str | None]:
+    """Return the texts that `files_command` printed of `count` files, None for one unread. Pure.
+
+    Raises ValueError if their number differs: then none of it can be trusted.
+    """
+    first, *texts = out.split(END)
+    if first or len(texts) != count + 1 or texts[-1]:
+        raise ValueError(f"asked for {count} files, and got something else")
+    return [text or None for text in texts[:-1]]
+
+
+def _read_text(path: str) -> str | None:
+    try:
+        return Path(path).read_bytes().decode("utf-8", "backslashreplace") or None
+    except OSError:
+        return None

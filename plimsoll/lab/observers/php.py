@@ -6,9 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.counters import Column, Pair, Reading, gauge, rate
-from plimsoll.lab.observers.linestream import LineStream
-from plimsoll.lab.observers.observer import Observer, Say
+from plimsoll.lab.observers.observer import Column, LineStream, Observer, Pair, Reading, Say, gauge, rate
 from plimsoll.lab.observers.settings import ObserverOptions, PhpSettings
 
 _LARGEST = 1 << 53

@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.counters import Column, Pair, gauge, number
-from plimsoll.lab.observers.imported import PROBE_TIMEOUT_S, imported_pools
-from plimsoll.lab.observers.observer import Observer, Say
+from plimsoll.lab.observers.observer import END, Column, Observer, Pair, Say, Watch, gauge, number, rounds
 from plimsoll.lab.observers.settings import ObserverOptions
-from plimsoll.lab.observers.watch import END, Watch, rounds
+from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, imported_pools
 
 _WORDS = ("zpool", "iostat", "-w", "-H", "-p")
 _MS_OF_NS = 1 / 1e6

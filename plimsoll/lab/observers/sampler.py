@@ -1,25 +1,83 @@
-"""Samples all observers of a host once a second, at absolute deadlines, so that nothing drifts."""
+"""Samples all observers of a host once a second, at absolute deadlines, into `host.csv` of a run directory.
+
+A run's start is known only once it has begun; `place` brings the file into its directory then.
+"""
 
 import asyncio
+import csv
+import io
+import math
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
+from plimsoll.common.files import replace_text, write_error
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.files import read_files
-from plimsoll.lab.observers.hostcsv import HostCsv
-from plimsoll.lab.observers.observer import Say, Source, Stream
-from plimsoll.lab.observers.registry import ObserverSettings, observer
+from plimsoll.lab.observers import ObserverSettings, find_observer
+from plimsoll.lab.observers.observer import Say, Source, Stream, read_files
+from plimsoll.rundir.names import HOST_FILE
 
 _PERIOD_NS = 1_000_000_000
-
+_NUMBER = re.compile(r"-?[0-9]{1,20}")
 Row = list[float | None]
 
 
-def next_due_ns(start_ns: int, now_ns: int) -> int:
-    """Return the first whole second after `now_ns`, counted from `start_ns`; seconds missed are left out."""
-    return start_ns + (max(0, now_ns - start_ns) // _PERIOD_NS + 1) * _PERIOD_NS
+class HostCsv:
+    """A `host.csv`, whose columns are fixed when it is made. Its methods raise OutputError.
+
+    Each row reaches the operating system whole and at once, so that a kill loses none.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        """Make `path`, which must not be there: a run has one."""
+        self.path = path
+        self.columns = tuple(columns)
+        try:
+            self._file = path.open("xb", buffering=0)
+        except OSError as error:
+            raise write_error(path, error) from None
+        self._append(("t_ns", *self.columns))
+
+    def sample(self, t_ns: int, values: Sequence[float | None]) -> None:
+        """Append a row: `t_ns` since the start of the run, and a figure or None for each column."""
+        if len(values) != len(self.columns):
+            raise ValueError(f"{len(values)} figures for {len(self.columns)} columns")
+        self._append((t_ns, *(shown(value) for value in values)))
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _append(self, fields: Iterable[object]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(fields)
+        try:
+            self._file.write(text.getvalue().encode("utf-8", errors="replace"))
+        except OSError as error:
+            raise write_error(self.path, error) from None
+
+
+def shown(value: float | None) -> str:
+    """Return a figure as it is written: empty for none, whole where it is, else six significant digits.
+
+    Bytes and counts keep all their digits. Pure.
+    """
+    if value is None or not math.isfinite(value):
+        return ""
+    return str(int(value)) if value == int(value) else f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
 
 
 class Sampler:
@@ -92,13 +150,20 @@ class Sampler:
             self._say(f"{observer}: {text}" if observer else text)
 
 
+def next_due_ns(start_ns: int, now_ns: int) -> int:
+    """Return the first whole second after `now_ns`, counted from `start_ns`; seconds missed are left out."""
+    return start_ns + (max(0, now_ns - start_ns) // _PERIOD_NS + 1) * _PERIOD_NS
+
+
 async def sampler_of(machine: Machine, settings: ObserverSettings, say: Say) -> Sampler:
     """Return the sampler of `settings`, whose columns are fixed from here on. Raises MachineError.
 
     `say` gets a sentence for each thing that this host lacks.
     """
     said: list[str] = []
-    observed = [await observer(name).prepare(machine, settings, said.append) for name in settings.observe]
+    observed = [
+        await find_observer(name).prepare(machine, settings, said.append) for name in settings.observe
+    ]
     for sentence in said_once(said):
         say(sentence)
     return Sampler(machine, [one for one in observed if one is not None], say)
@@ -111,3 +176,31 @@ def said_once(said: Sequence[str]) -> list[str]:
         name, _, text = sentence.partition(": ")
         names.setdefault(text, []).append(name)
     return [f"{', '.join(each)}: {text}" for text, each in names.items()]
+
+
+def place(source: Path, directory: Path, later_ns: int) -> Path:
+    """Write `source`, shifted, as `host.csv` of the run directory `directory`, by rename; `source` stays.
+
+    `later_ns` is how much later the run began than the instant that `source` counts from, such as the
+    difference of the wall clock then and `started_at` of run.json. Raises OutputError.
+    """
+    path = directory / HOST_FILE
+    try:
+        replace_text(path, shifted(source.read_text(encoding="utf-8"), later_ns))
+    except OSError as error:
+        raise write_error(path, error) from None
+    return path
+
+
+def shifted(text: str, later_ns: int) -> str:
+    """Return `text` of a host.csv with `t_ns` counted from an instant `later_ns` later. Pure.
+
+    Rows of before the run have a negative `t_ns`. A last line that was cut off is left out.
+    """
+    header, *rows = text.rpartition("\n")[0].split("\n")
+    moved = [header]
+    for row in rows:
+        t_ns, comma, rest = row.partition(",")
+        if _NUMBER.fullmatch(t_ns):
+            moved.append(f"{int(t_ns) - later_ns}{comma}{rest}")
+    return "\n".join(moved) + "\n"

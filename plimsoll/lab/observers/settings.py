@@ -1,14 +1,17 @@
-"""The settings of observers in lab.yml."""
+"""What observers are told: their keys in lab.yml, with the file that the lab lets the fsync probe write."""
 
+from dataclasses import dataclass
 from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import DeviceName, Folder, PoolName, StrictModel, explained_in
-from plimsoll.lab.observers.fsync_place import Probed
+from plimsoll.lab.steps.step import Command, Remains
 
 _PAGE = r"^(/|http://[^/])[^\x00-\x20]*$"
 _Argument = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
+_REMOVE_S = 60.0  # a disk that stalls may keep it waiting
 
 
 class MariadbSettings(StrictModel):
@@ -64,6 +67,43 @@ class FsyncProbeSettings(StrictModel):
         description="Folder on the disk under test, no link; default: that of the clone's database or data.",
         examples=["/tank/site"],
     )
+
+
+@dataclass(frozen=True)
+class ProbePlace:
+    """The place of the probe's file, which is found and removed by its name.
+
+    It has a folder on the disk, and the name of everything that belongs to the backend.
+    """
+
+    folder: str
+    backend_name: str
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return f"{self.backend_name}.fsync"
+
+    @property
+    def path(self) -> str:
+        """The file's path."""
+        return f"{self.folder.rstrip('/')}/{self.name}"
+
+    async def find(self, machine: Machine, backend: str) -> list[Remains]:
+        """Return what a crash left of it. Looks only. Raises MachineError."""
+        look = ["find", self.path, "-maxdepth", "0", "-type", "f"]
+        if not (await machine.run(look, check=False)).out:
+            return []
+        remove = Command("remove the probe's file", ("rm", "-f", "--", self.path), timeout_s=_REMOVE_S)
+        return [Remains(f"the file of the fsync probe {self.path}", backend, (remove,))]
+
+
+@dataclass(frozen=True)
+class Probed:
+    """A place, and the machine whose processes may reach its disk: one under the disk's limits."""
+
+    machine: Machine
+    place: ProbePlace
 
 
 class ObserverOptions(StrictModel):

@@ -6,13 +6,11 @@ from statistics import median
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers import poolstatus, zpool
-from plimsoll.lab.observers.counters import Column, Pair, gauge
-from plimsoll.lab.observers.imported import PROBE_TIMEOUT_S, imported_pools
-from plimsoll.lab.observers.observer import Observer, Say
-from plimsoll.lab.observers.poolstatus import Leaf
+from plimsoll.lab.observers import zpool
+from plimsoll.lab.observers.observer import Column, Observer, Pair, Say, Watch, gauge
+from plimsoll.lab.observers.poolstate import Leaf, parse_status
 from plimsoll.lab.observers.settings import ObserverOptions
-from plimsoll.lab.observers.watch import Watch
+from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, imported_pools
 
 MOST = 32  # vdevs that have columns
 # Full paths of what links point to: the same in `zpool status`, and never the name of a mirror.
@@ -150,7 +148,7 @@ async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watc
     if probed.status or status.status:
         say(f"vdevs: zpool printed: {(probed.err or status.err).strip()[:200]}")
         return None
-    leaves = {each.pool: each.leaves for each in poolstatus.parse(status.out)}
+    leaves = {each.pool: each.leaves for each in parse_status(status.out)}
     count = sum(map(len, leaves.values()))
     if count > MOST:
         say(f"vdevs: of {count} vdevs only the first {MOST} have columns; `pools` in lab.yml chooses pools")

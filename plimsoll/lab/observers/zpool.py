@@ -1,11 +1,18 @@
-"""The activity of each pool, from `zpool iostat`, a process that runs as long as the sampling."""
+"""The activity of each pool, from `zpool iostat`, a process that runs as long as the sampling.
+
+All observers of ZFS ask here which pools they watch.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.lab.observers.counters import Column, Pair, gauge
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine import Machine
+from plimsoll.lab.observers.observer import Column, Observer, Pair, Say, Watch, gauge
+from plimsoll.lab.observers.settings import ObserverOptions
 
+PROBE_TIMEOUT_S = 20.0  # a pool that is busy answers late
 _MS_OF_NS = 1 / 1e6
 # In the order in which zpool prints them, after the pool's name. The last four only with -l.
 _FIELDS = (
@@ -32,6 +39,28 @@ FORMS = (
     IostatForm(("-H", "-p", "-y"), False),
     IostatForm((), True),
 )
+
+
+async def imported_pools(machine: Machine, pools: Sequence[str], name: str, say: Say) -> Sequence[str]:
+    """Return `pools`, or all imported ones where none is named; nothing, and the reason, where there is none.
+
+    `name` is the observer's that asks.
+    """
+    if not pools:
+        try:
+            listed = await machine.run(list_command(), timeout_s=PROBE_TIMEOUT_S, check=False)
+        except MachineError as error:
+            say(f"{name}: {error}")
+            return ()
+        pools = listed.out.split("\n")[:-1] if listed.status == 0 else ()
+    if not pools:
+        say(f"{name}: no pool is imported here, so there is none to observe")
+    return pools
+
+
+def list_command() -> list[str]:
+    """Return the command that prints the imported pools, one a line. Pure."""
+    return ["zpool", "list", "-H", "-o", "name"]
 
 
 def probe(form: IostatForm, pools: Sequence[str]) -> list[str]:
@@ -113,3 +142,23 @@ class Lines:
         """Return the figures that came since the last call."""
         taken, self._newest = self._newest, {}
         return Pair(taken, None, 1.0)
+
+
+async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watch | None:
+    pools = await imported_pools(machine, options.pools, "zpool", say)
+    if not pools:
+        return None
+    try:
+        for form in FORMS:
+            probed = await machine.run(probe(form, pools), timeout_s=PROBE_TIMEOUT_S, check=False)
+            if probed.status == 0:
+                asked = command(form, pools)
+                return Watch("zpool", columns(pools), machine, asked, Lines(form), "zpool iostat")
+    except MachineError as error:
+        say(f"zpool: {error}")
+        return None
+    say(f"zpool: zpool iostat printed: {probed.err.strip()[:200]}")
+    return None
+
+
+OBSERVER = Observer("zpool", COLUMNS, _prepare)

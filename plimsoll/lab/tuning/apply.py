@@ -18,8 +18,8 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.facts import facts
 from plimsoll.lab.machine import Done, Machine
 from plimsoll.lab.names import StrictModel, is_own
-from plimsoll.lab.observers import arcstats
-from plimsoll.lab.observers.files import BUSY_S, read_files
+from plimsoll.lab.observers.kstat import ARC_PATHS, parse_kstat
+from plimsoll.lab.observers.observer import BUSY_S, read_files
 from plimsoll.lab.tuning.keys import PropertyValue, SettingCommand, Tuning, Value, ZfsValue
 from plimsoll.lab.tuning.plan import TuningError, TuningPlan, plan_tuning, touched_values
 
@@ -253,7 +253,7 @@ def get_command(dataset: str) -> list[str]:
 async def read_current(machine: Machine, values: Sequence[Value]) -> dict[str, Value]:
     """Return, by key, what each of `values` is now; what the host has not is missing. Raises MachineError."""
     files = [value for value in values if not isinstance(value, PropertyValue)]
-    *texts, arc = await read_files(machine, [*(value.path for value in files), arcstats.PATHS[0]], BUSY_S)
+    *texts, arc = await read_files(machine, [*(value.path for value in files), ARC_PATHS[0]], BUSY_S)
     found = {value.key: file_value(value, text, arc) for value, text in zip(files, texts, strict=True)}
     properties = [value for value in values if isinstance(value, PropertyValue)]
     for dataset in dict.fromkeys(value.dataset for value in properties):
@@ -268,7 +268,7 @@ def file_value(value: Value, text: str | None, arc: str | None) -> Value | None:
     """Return `value` as its file's `text` has it; `arc` is arcstats. None where it is no such value. Pure."""
     word = facts.parse_chosen(text)
     if isinstance(value, ZfsValue) and word == "0" and value.name in _DEFAULTED:
-        size = arcstats.parse(arc or "").get(_DEFAULTED[value.name])
+        size = parse_kstat(arc or "").get(_DEFAULTED[value.name])
         word = None if size is None else str(int(size))
     return _with(value, {"value": word})
 

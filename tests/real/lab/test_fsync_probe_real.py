@@ -11,7 +11,9 @@ import pytest
 
 from plimsoll.common.ssh import Access
 from plimsoll.lab.machine import LocalMachine, Machine, SshMachine
-from plimsoll.lab.observers import HostCsv, ObserverSettings, Probed, ProbePlace, sampler_of
+from plimsoll.lab.observers import ObserverSettings
+from plimsoll.lab.observers.sampler import HostCsv, sampler_of
+from plimsoll.lab.observers.settings import Probed, ProbePlace
 from plimsoll.rundir.hostfile import read_host
 from tests.support.programs import need
 from tests.support.sshd import Sshd

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.observers import ObserverSettings, observer
+from plimsoll.lab.observers import ObserverSettings, find_observer
 from plimsoll.lab.observers.mariadb import MariadbWatch
 from plimsoll.lab.observers.settings import MariadbSettings
 from tests.support.programs import need
@@ -97,7 +97,7 @@ _MOST_SAMPLES = 10 * LONGEST_S  # a tenth of a second each
 async def _watching(settings: MariadbSettings, said: list[str]) -> AsyncIterator[MariadbWatch]:
     machine = LocalMachine()
     options = ObserverSettings(observe=("mariadb",), mariadb=settings)
-    watch = await observer("mariadb").prepare(machine, options, said.append)
+    watch = await find_observer("mariadb").prepare(machine, options, said.append)
     assert isinstance(watch, MariadbWatch)
     await watch.start(said.append)
     try:

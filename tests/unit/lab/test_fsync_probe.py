@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.observers import ObserverSettings, Probed, ProbePlace, sampler_of
+from plimsoll.lab.observers import ObserverSettings
 from plimsoll.lab.observers.fsync import FsyncWatch, command, parse
+from plimsoll.lab.observers.sampler import sampler_of
+from plimsoll.lab.observers.settings import Probed, ProbePlace
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.paths import ROOT

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from plimsoll.lab.machine import Done
-from plimsoll.lab.observers import ObserverSettings, mariadb, observer
+from plimsoll.lab.observers import ObserverSettings, find_observer, mariadb
 from plimsoll.lab.observers.settings import MariadbSettings
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import MARIADB
@@ -120,7 +120,7 @@ def test_file_waits_are_asked_for_where_they_can_be_had(
     heard, host = list[str](), Host()
 
     async def run() -> None:
-        watch = await observer("mariadb").prepare(host, settings, heard.append)
+        watch = await find_observer("mariadb").prepare(host, settings, heard.append)
         assert isinstance(watch, mariadb.MariadbWatch)
         await watch.start(print)
         await watch.stop()

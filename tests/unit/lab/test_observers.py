@@ -6,19 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.lab.observers import (
-    ObserverSettings,
-    arcstats,
-    cpu,
-    diskstats,
-    mariadb,
-    memory,
-    observer,
-    pressure,
-    zpool,
-)
-from plimsoll.lab.observers.counters import Pair
-from plimsoll.lab.observers.observer import Source
+from plimsoll.lab.observers import ObserverSettings, diskstats, find_observer, kstat, mariadb, proc, zpool
+from plimsoll.lab.observers.observer import Pair, Source
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import (
     ARCSTATS,
@@ -44,7 +33,7 @@ def _named(source: Source, texts: list[str], at_s: float) -> dict[str, float | N
 def _source(name: str) -> Source:
     """The observer, prepared on a host with the disk vda."""
     machine = FakeMachine(answers={"ls /sys/block": "vda"})
-    source = asyncio.run(observer(name).prepare(machine, ObserverSettings(disks=("vda",)), print))
+    source = asyncio.run(find_observer(name).prepare(machine, ObserverSettings(disks=("vda",)), print))
     assert isinstance(source, Source)
     return source
 
@@ -115,7 +104,7 @@ def test_which_disks_are_watched(whole: list[str], chosen: list[str], devices: t
 
 
 def test_pressure_is_the_share_of_the_time_between_two_samples() -> None:
-    before = [PRESSURE[resource] for resource in pressure.RESOURCES]
+    before = [PRESSURE[resource] for resource in proc.RESOURCES]
     after = [text.replace("total=235695759", "total=235895759") for text in before]
     assert _two("pressure", before, after)["io_some_percent"] == pytest.approx(20)
     assert _two("pressure", before, after, seconds=2)["io_some_percent"] == pytest.approx(10)
@@ -156,7 +145,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("page", "moved"), [row[1:] for row in LIMITS], ids=[row[0] for row in LIMITS])
 def test_what_may_be_dirty_is_counted_in_pages_whose_size_is_found(page: int, moved: float) -> None:
-    free_bytes = memory.parse(MEMINFO)["MemFree"]
+    free_bytes = proc.parse_meminfo(MEMINFO)["MemFree"]
     vmstat = f"nr_free_pages {int(free_bytes * moved / page)}\nnr_dirty_threshold {(64 << 20) // page}\n"
     figures = _two("memory", [MEMINFO, vmstat], [MEMINFO, vmstat])
     assert figures["dirty_limit_bytes"] == 64 << 20
@@ -231,13 +220,13 @@ def test_the_first_line_of_an_old_zpool_is_a_mean_and_left_out() -> None:
 def test_no_bytes_crash_a_parser(data: bytes) -> None:
     text = data.decode("utf-8", "backslashreplace")
     for parse in (
-        arcstats.parse,
-        cpu.parse,
+        kstat.parse_kstat,
+        proc.parse_cpu,
         diskstats.parse,
         mariadb.parse,
-        memory.parse,
-        memory.parse_pages,
-        pressure.parse,
+        proc.parse_meminfo,
+        proc.parse_pages,
+        proc.parse_pressure,
         zpool.parse,
     ):
         parse(text)

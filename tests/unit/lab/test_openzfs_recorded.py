@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.facts import facts
-from plimsoll.lab.observers import arcstats, zpool
+from plimsoll.lab.observers import kstat, zpool
 from plimsoll.lab.saturators.scrub import SCAN, percent_done
 from plimsoll.lab.saturators.send import discard_command
 from plimsoll.lab.saturators.zfs_send import estimated_bytes, progress_bytes
@@ -71,7 +71,7 @@ def test_a_pool_s_figures_are_read_each_second_and_those_of_its_parts_are_anothe
 
 
 def test_the_cache_s_figures_are_there_by_the_names_that_columns_use(recorded: Path) -> None:
-    found = arcstats.parse(text(recorded, "arcstats"))
+    found = kstat.parse_kstat(text(recorded, "arcstats"))
     names = {"hits", "misses", "size", "c", "c_min", "c_max", "data_size", "metadata_size", "l2_size"}
     names |= {"demand_data_misses", "demand_metadata_misses", "prefetch_data_misses", "memory_throttle_count"}
     assert names <= set(found)

@@ -6,19 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.lab.observers import (
-    ObserverSettings,
-    observer,
-    poolstate,
-    poolstatus,
-    poolwaits,
-    txg,
-    vdevs,
-    zil,
-)
-from plimsoll.lab.observers.observer import Source
-from plimsoll.lab.observers.poolstatus import Leaf
-from plimsoll.lab.observers.watch import END, Watch
+from plimsoll.lab.observers import ObserverSettings, find_observer, poolstate, poolwaits, vdevs
+from plimsoll.lab.observers import kstat as kernel
+from plimsoll.lab.observers.observer import END, Source, Watch
+from plimsoll.lab.observers.poolstate import Leaf
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.openzfs import TXGS_HEAD, histograms, kstat, vdev_line
 from tests.support.openzfs import txg as line
@@ -39,8 +30,8 @@ def _txgs(now_s: float, *lines: str, delayed: int = 0) -> list[str]:
 
 def _seconds(*texts: list[str]) -> dict[str, float | None]:
     """What the last of these seconds shows."""
-    groups = txg.Groups(["tank"])
-    source = Source("txg", txg.columns(["tank"]), groups.read, groups.paths)
+    groups = kernel.Groups(["tank"])
+    source = Source("txg", kernel.txg_columns(["tank"]), groups.read, groups.paths)
     for second, each in enumerate(texts):
         values = source.sample(each, second * SECOND_NS)
     return dict(zip((column.name for column in source.columns), values, strict=True))
@@ -109,7 +100,7 @@ ZIL_22 = {**ZIL_21, "zil_itx_metaslab_normal_write": 8192, "zil_itx_metaslab_slo
     ids=["OpenZFS 2.1 does not count what is written", "2.2 does"],
 )
 def test_the_zil_of_older_and_newer_versions(names: dict[str, int], written: float | None) -> None:
-    source = Source("zil", zil.COLUMNS, zil.read, zil.PATHS)
+    source = Source("zil", kernel.ZIL_COLUMNS, kernel.read_kstat, kernel.ZIL_PATHS)
     source.sample([kstat(1, **names)], 0)
     doubled = {name: 2 * value for name, value in names.items()}
     values = source.sample([kstat(2, **doubled)], SECOND_NS)
@@ -213,7 +204,7 @@ LEAVES = (
 
 
 def test_the_disks_of_a_pool_and_their_mirrors() -> None:
-    (status,) = poolstatus.parse(MIRROR)
+    (status,) = poolstate.parse_status(MIRROR)
     assert status.leaves == LEAVES
     assert status.trimmed == 1
 
@@ -274,7 +265,7 @@ SCANS = [
 
 @pytest.mark.parametrize(("fixture", "scrub", "resilver", "percent"), SCANS)
 def test_which_scan_runs_on_a_pool(fixture: str, scrub: int, resilver: int, percent: float | None) -> None:
-    (found,) = poolstatus.parse((STATUS / f"{fixture}.txt").read_text())
+    (found,) = poolstate.parse_status((STATUS / f"{fixture}.txt").read_text())
     assert (found.scrub, found.resilver, found.done_percent) == (scrub, resilver, percent)
 
 
@@ -315,7 +306,7 @@ def test_no_lines_in_the_wrong_order_crash_one(lines: list[str]) -> None:
 @given(st.binary())
 def test_no_bytes_crash_a_parser(data: bytes) -> None:
     text = data.decode("utf-8", "backslashreplace")
-    for parse in (txg.parse, txg.instant_ns, poolstatus.parse, poolstate.parse):
+    for parse in (kernel.parse_groups, kernel.instant_ns, poolstate.parse_status, poolstate.parse):
         parse(text)
     _seconds([text, text, text], [text[::-1], text, text])
 
@@ -341,7 +332,7 @@ def test_one_process_of_a_kind_runs_until_it_is_stopped(name: str, command: tupl
         answers = {"zpool list": "tank\n", "zpool iostat": "", "zpool status": MIRROR}
         machine = FakeMachine(answers=answers)
         machine.process = FakeProcess(["tank"])
-        found = await observer(name).prepare(machine, ObserverSettings(), print)
+        found = await find_observer(name).prepare(machine, ObserverSettings(), print)
         assert isinstance(found, Watch)
         await found.start(print)
         assert len(found.sample()) == len(found.columns)
@@ -365,6 +356,6 @@ def test_what_a_host_has_not_is_said_once(name: str, answers: dict[str, str]) ->
     machine = FakeMachine(answers=answers)
     if name == "poolstate" and answers:
         machine.refuses = lambda command, _: "health" in command[-2]
-    assert asyncio.run(observer(name).prepare(machine, ObserverSettings(), said.append)) is None
+    assert asyncio.run(find_observer(name).prepare(machine, ObserverSettings(), said.append)) is None
     assert len(said) == 1
     assert said[0].startswith(f"{name}: ")

@@ -2,10 +2,9 @@
 
 import pytest
 
-from plimsoll.lab.observers import poolstate, poolstatus, poolwaits, txg, vdevs, zil
-from plimsoll.lab.observers.observer import Source
-from plimsoll.lab.observers.poolstatus import Leaf
-from plimsoll.lab.observers.watch import END
+from plimsoll.lab.observers import kstat, poolstate, poolwaits, vdevs
+from plimsoll.lab.observers.observer import END, Source
+from plimsoll.lab.observers.poolstate import Leaf
 from tests.support.paths import ROOT
 
 OPENZFS = ROOT / "tests" / "fixtures" / "openzfs"
@@ -17,7 +16,7 @@ def _text(name: str) -> str:
 
 
 def test_a_group_that_is_still_syncing_counts_as_long_as_it_has() -> None:
-    groups = txg.Groups(["obs"])
+    groups = kstat.Groups(["obs"])
     reading = groups.read((_text("zil"), _text("dmu_tx"), _text("txgs-syncing")))
     # Born at 321.23 s, open, quiesced and waiting for 0.38 s, read at 322.20 s.
     assert reading["obs stime"] == 322_203_149_380 - 321_230_971_370 - 382_224_700
@@ -26,7 +25,7 @@ def test_a_group_that_is_still_syncing_counts_as_long_as_it_has() -> None:
 
 
 def test_a_group_that_ended_counts_once() -> None:
-    groups = txg.Groups(["obs"])
+    groups = kstat.Groups(["obs"])
     lines = _text("txgs-syncing").splitlines(keepends=True)
     groups.read((_text("zil"), "", "".join(lines[:5])))
     reading = groups.read(("", "", "".join(lines)))
@@ -36,7 +35,7 @@ def test_a_group_that_ended_counts_once() -> None:
 
 
 def test_the_zil_s_counters() -> None:
-    source = Source("zil", zil.COLUMNS, zil.read, zil.PATHS)
+    source = Source("zil", kstat.ZIL_COLUMNS, kstat.read_kstat, kstat.ZIL_PATHS)
     source.sample([_text("zil").replace("    4619", "    4600")], 0)
     values = source.sample([_text("zil")], 1_000_000_000)
     figures = dict(zip((column.name for column in source.columns), values, strict=True))
@@ -59,7 +58,7 @@ def test_waits_of_what_was_written_between_two_calls() -> None:
 
 
 def test_disks_of_two_pools() -> None:
-    status = poolstatus.parse(_text("status"))
+    status = poolstate.parse_status(_text("status"))
     leaves = {each.pool: each.leaves for each in status}
     assert leaves == {
         "obs": (Leaf("/root/obs-a.img", "mirror-0"), Leaf("/root/obs-b.img", "mirror-0")),
@@ -91,9 +90,9 @@ VERSIONS = ["2.1.11", "2.3.9"]
 @pytest.mark.parametrize("version", VERSIONS)
 def test_all_groups_of_a_version_are_read(version: str) -> None:
     texts = [(OPENZFS / version / name).read_text() for name in ("txgs", "txgs-later")]
-    assert [len(txg.parse(text)) for text in texts] == [len(text.splitlines()) - 1 for text in texts]
-    assert {"S", "C", "O"} <= {group.state for text in texts for group in txg.parse(text)}
-    groups = txg.Groups(["rec"])
+    assert [len(kstat.parse_groups(text)) for text in texts] == [len(text.splitlines()) - 1 for text in texts]
+    assert {"S", "C", "O"} <= {group.state for text in texts for group in kstat.parse_groups(text)}
+    groups = kstat.Groups(["rec"])
     first, later = (groups.read(("", "", text)) for text in texts)
     assert later["rec txg"] > first["rec txg"]
     assert later["rec stime"] > 0
@@ -101,7 +100,7 @@ def test_all_groups_of_a_version_are_read(version: str) -> None:
 
 @pytest.mark.parametrize(("version", "written"), [("2.1.11", False), ("2.3.9", True)])
 def test_what_went_to_a_slog(version: str, written: bool) -> None:
-    source = Source("zil", zil.COLUMNS, zil.read, zil.PATHS)
+    source = Source("zil", kstat.ZIL_COLUMNS, kstat.read_kstat, kstat.ZIL_PATHS)
     for at, name in enumerate(("zil-slog", "zil-slog-later")):
         values = source.sample([(OPENZFS / version / name).read_text()], at * 1_000_000_000)
     figures = dict(zip((column.name for column in source.columns), values, strict=True))
@@ -127,7 +126,7 @@ def test_histograms_of_a_version(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_log_device_is_a_vdev_of_no_mirror(version: str) -> None:
-    (status,) = poolstatus.parse((OPENZFS / version / "zpool-status-slog").read_text())
+    (status,) = poolstate.parse_status((OPENZFS / version / "zpool-status-slog").read_text())
     one, two, slow = (f"/dev/disk/by-id/virtio-{name}-part1" for name in ("one", "two", "slow"))
     assert status.leaves == (Leaf(one, "mirror-0"), Leaf(two, "mirror-0"), Leaf(slow, ""))
     # The recording is without -P, and so with short names.
@@ -145,5 +144,5 @@ def test_a_log_device_is_a_vdev_of_no_mirror(version: str) -> None:
     ("what", "state"), [("scrub", (1, 0, 0)), ("resilver", (0, 1, 0)), ("trim", (0, 0, 2))]
 )
 def test_what_runs_on_a_pool(version: str, what: str, state: tuple[int, int, int]) -> None:
-    (found,) = poolstatus.parse((OPENZFS / version / f"zpool-status-{what}").read_text())
+    (found,) = poolstate.parse_status((OPENZFS / version / f"zpool-status-{what}").read_text())
     assert (found.scrub, found.resilver, found.trimmed) == state

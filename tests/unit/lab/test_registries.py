@@ -43,7 +43,8 @@ print(json.dumps({name: done(words) for name, words in json.load(sys.stdin).item
 SAMPLE = """
 import asyncio, json
 import tests.support.lab_toys
-from plimsoll.lab.observers import ObserverSettings, sampler_of
+from plimsoll.lab.observers import ObserverSettings
+from plimsoll.lab.observers.sampler import sampler_of
 from tests.support.fakemachine import FakeMachine
 
 async def sample():

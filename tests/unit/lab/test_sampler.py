@@ -13,18 +13,9 @@ from pydantic import ValidationError
 
 from plimsoll.common.errors import OutputError
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.observers import (
-    HostCsv,
-    ObserverSettings,
-    Sampler,
-    cpu,
-    place,
-    sampler_of,
-)
-from plimsoll.lab.observers.files import command, parted, read_files
-from plimsoll.lab.observers.hostcsv import shown
-from plimsoll.lab.observers.place import shifted
-from plimsoll.lab.observers.sampler import next_due_ns
+from plimsoll.lab.observers import ObserverSettings, proc
+from plimsoll.lab.observers.observer import files_command, part_files, read_files
+from plimsoll.lab.observers.sampler import HostCsv, Sampler, next_due_ns, place, sampler_of, shifted, shown
 from plimsoll.lab.observers.settings import MariadbSettings
 from plimsoll.rundir.hostfile import read_host
 from tests.support.fakemachine import FakeMachine, FakeProcess
@@ -50,13 +41,13 @@ def test_deadlines_are_absolute(start_ns: int, now_ns: int, due_s: int) -> None:
 
 
 def test_the_marks_part_the_files_and_say_which_is_missing() -> None:
-    assert parted("\x1eone\n\x1e\x1ethree\x1e", 3) == ["one\n", None, "three"]
+    assert part_files("\x1eone\n\x1e\x1ethree\x1e", 3) == ["one\n", None, "three"]
 
 
 @pytest.mark.parametrize("out", ["", "\x1eone\x1e", "sudo: no\n\x1eone\x1etwo\x1e", "\x1eone\x1etwo"])
 def test_an_answer_of_another_shape_is_not_trusted(out: str) -> None:
     with pytest.raises(ValueError, match="2 files"):
-        parted(out, 2)
+        part_files(out, 2)
 
 
 def test_the_script_reads_real_files_in_one_go(tmp_path: Path) -> None:
@@ -65,13 +56,13 @@ def test_the_script_reads_real_files_in_one_go(tmp_path: Path) -> None:
 
     async def run() -> list[str | None]:
         machine = LocalMachine()
-        done = await machine.run(command(["/proc/stat", str(tmp_path / "absent"), str(odd)]))
+        done = await machine.run(files_command(["/proc/stat", str(tmp_path / "absent"), str(odd)]))
         assert (await read_files(machine, [str(odd), "/absent"])) == ["inside\n", None]
-        return parted(done.out, 3)
+        return part_files(done.out, 3)
 
     stat, absent, inside = asyncio.run(run())
     assert stat
-    assert "user" in cpu.parse(stat)
+    assert "user" in proc.parse_cpu(stat)
     assert absent is None
     assert inside == "inside\n"
 
@@ -114,7 +105,7 @@ def test_a_run_has_one_host_csv(tmp_path: Path) -> None:
 WRITES = """
 import itertools, sys
 from pathlib import Path
-from plimsoll.lab.observers import HostCsv
+from plimsoll.lab.observers.sampler import HostCsv
 file = HostCsv(Path(sys.argv[1]), ["cpu.user_percent"])
 for number in itertools.count():
     file.sample(number, [number / 4])

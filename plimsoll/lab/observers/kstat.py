@@ -1,9 +1,15 @@
-"""The transaction groups of each pool, from OpenZFS's history of them, and the writes that it delayed.
+"""The observers `arcstats`, `txg` and `zil`: what OpenZFS's kernel module counts.
 
-A group collects what is written, then is synced to the disks; who writes meanwhile goes into the next one,
-until there is too much of it. The format is that of `spa_txg_history_show` in module/zfs/spa_stats.c (OpenZFS
-0.7 to 2.4): a header, then a line for each of the last `zfs_txg_history` groups (100 by default), the oldest
-first.
+Hosts without the module, such as those with zfs-fuse, have none of its files.
+
+A transaction group (txg) collects what is written, then is synced to the disks; who writes meanwhile goes
+into the next one, until there is too much of it. The format of their history is that of
+`spa_txg_history_show` in module/zfs/spa_stats.c (OpenZFS 0.7 to 2.4): a header, then a line for each of the
+last `zfs_txg_history` groups (100 by default), the oldest first.
+
+An fsync waits for the intent log (ZIL), which is counted for all pools together. The names are those of
+`zil_stats` in module/zfs/zil.c: `_write`, what is written with headers and padding, has been counted since
+OpenZFS 2.2.
 """
 
 from collections.abc import Sequence
@@ -11,19 +17,73 @@ from dataclasses import dataclass
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.arcstats import parse as parse_kstat
-from plimsoll.lab.observers.counters import Column, Reading, gauge, number, rate
-from plimsoll.lab.observers.files import read_files
-from plimsoll.lab.observers.imported import imported_pools
-from plimsoll.lab.observers.observer import Observer, Say, Source
+from plimsoll.lab.observers.observer import (
+    Column,
+    Observer,
+    Pair,
+    Reading,
+    Say,
+    Source,
+    file_observer,
+    gauge,
+    number,
+    rate,
+    read_files,
+)
 from plimsoll.lab.observers.settings import ObserverOptions
+from plimsoll.lab.observers.zpool import imported_pools
 
+ARC_PATHS = ("/proc/spl/kstat/zfs/arcstats",)
+ZIL_PATHS = ("/proc/spl/kstat/zfs/zil",)
 # Its first line ends with the instant of the reading, by the clock that groups are timed with.
-_CLOCK, _DELAYS = "/proc/spl/kstat/zfs/zil", "/proc/spl/kstat/zfs/dmu_tx"
+_CLOCK, _DELAYS = ZIL_PATHS[0], "/proc/spl/kstat/zfs/dmu_tx"
 _DELAYED = "dmu_tx_dirty_delay"
 _FIELDS = 12
 _MS_OF_NS = 1 / 1e6
 _SYNCING, _COMMITTED = "S", "C"
+
+
+def parse_kstat(text: str) -> dict[str, float]:
+    """Return the statistics by name; lines that are none are left out."""
+    found = {}
+    for line in text.split("\n"):
+        words = line.split()
+        if len(words) == 3 and words[1] == "4" and (value := number(words[2])) is not None:
+            found[words[0]] = value
+    return found
+
+
+def read_kstat(texts: tuple[str, ...]) -> Reading:
+    """Return the reading that `ARC_PATHS` or `ZIL_PATHS` give."""
+    return parse_kstat(texts[0])
+
+
+def _hit_percent(pair: Pair) -> float | None:
+    hits, misses = pair.delta("hits"), pair.delta("misses")
+    if hits is None or misses is None:
+        return None
+    return pair.ratio(100 * hits, hits + misses)
+
+
+ARC_COLUMNS = (
+    gauge("size_bytes", "size"),
+    gauge("target_bytes", "c"),
+    gauge("max_bytes", "c_max"),
+    gauge("data_bytes", "data_size"),
+    gauge("metadata_bytes", "metadata_size"),
+    rate("hits_per_s", "hits"),
+    rate("misses_per_s", "misses"),
+    Column("hit_percent", "hits / (hits + misses)", _hit_percent),
+    rate("demand_data_misses_per_s", "demand_data_misses"),
+    rate("demand_metadata_misses_per_s", "demand_metadata_misses"),
+    rate("prefetch_data_misses_per_s", "prefetch_data_misses"),
+    rate("throttled_per_s", "memory_throttle_count"),
+    gauge("l2_size_bytes", "l2_size"),
+    rate("l2_hits_per_s", "l2_hits"),
+    rate("l2_misses_per_s", "l2_misses"),
+)
+
+ARCSTATS = file_observer("arcstats", ARC_COLUMNS, read_kstat, ARC_PATHS)
 
 
 @dataclass(frozen=True)
@@ -41,7 +101,7 @@ class Group:
     written_bytes: float
 
 
-def parse(text: str) -> list[Group]:
+def parse_groups(text: str) -> list[Group]:
     """Return the groups of a `txgs` file; lines that are none are left out."""
     found = []
     for line in text.split("\n"):
@@ -82,7 +142,7 @@ class Groups:
         now_ns = instant_ns(clock)
         found = {_DELAYED: parse_kstat(delays).get(_DELAYED)}
         for pool, text in zip(self._pools, groups, strict=True):
-            found |= self._of_pool(pool, parse(text), now_ns)
+            found |= self._of_pool(pool, parse_groups(text), now_ns)
         return {name: value for name, value in found.items() if value is not None}
 
     def _of_pool(self, pool: str, groups: Sequence[Group], now_ns: float | None) -> dict[str, float | None]:
@@ -105,7 +165,7 @@ class Groups:
         }
 
 
-def columns(pools: Sequence[str]) -> tuple[Column, ...]:
+def txg_columns(pools: Sequence[str]) -> tuple[Column, ...]:
     """Return the columns of `pools`."""
     each = (
         column
@@ -120,10 +180,10 @@ def columns(pools: Sequence[str]) -> tuple[Column, ...]:
     return (*each, rate("delayed_per_s", _DELAYED))
 
 
-COLUMNS = columns(["POOL"])  # as they are documented
+TXG_COLUMNS = txg_columns(["POOL"])  # as they are documented
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Source | None:
+async def _prepare_txg(machine: Machine, options: ObserverOptions, say: Say) -> Source | None:
     pools = await imported_pools(machine, options.pools, "txg", say)
     if not pools:
         return None
@@ -133,10 +193,26 @@ async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Sour
     except MachineError as error:
         say(f"txg: {error}")
         return None
-    if not any(parse(text or "") for text in texts[2:]):
+    if not any(parse_groups(text or "") for text in texts[2:]):
         say(f"txg: {groups.paths[2]} says nothing: no OpenZFS of the kernel, or zfs_txg_history is 0")
         return None
-    return Source("txg", columns(pools), groups.read, groups.paths)
+    return Source("txg", txg_columns(pools), groups.read, groups.paths)
 
 
-OBSERVER = Observer("txg", COLUMNS, _prepare)
+TXG = Observer("txg", TXG_COLUMNS, _prepare_txg)
+
+
+ZIL_COLUMNS = (
+    rate("commits_per_s", "zil_commit_count"),
+    rate("writes_per_s", "zil_commit_writer_count"),
+    rate("transactions_per_s", "zil_itx_count"),
+    rate("copied_bytes_per_s", "zil_itx_copied_bytes"),
+    rate("needcopy_bytes_per_s", "zil_itx_needcopy_bytes"),
+    rate("indirect_bytes_per_s", "zil_itx_indirect_bytes"),
+    rate("pool_bytes_per_s", "zil_itx_metaslab_normal_bytes"),
+    rate("pool_written_bytes_per_s", "zil_itx_metaslab_normal_write"),
+    rate("slog_bytes_per_s", "zil_itx_metaslab_slog_bytes"),
+    rate("slog_written_bytes_per_s", "zil_itx_metaslab_slog_write"),
+)
+
+ZIL = file_observer("zil", ZIL_COLUMNS, read_kstat, ZIL_PATHS)
