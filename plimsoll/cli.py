@@ -21,7 +21,7 @@ _COMMANDS = {
     "doctor": "plimsoll.doctor.command:doctor",
     "export": "plimsoll.analysis.exporting.command:export",
     "fileio": "plimsoll.lab.fileio:fileio",
-    "init": "plimsoll.init.command:init",
+    "init": "plimsoll.init:init",
     "init-clone": "plimsoll.scenarios.init_clone:init_clone",
     "hosts": "plimsoll.lab.hosts:hosts",
     "lab": "plimsoll.lab.experiment.lab_command:lab",

@@ -1,1 +1,188 @@
 """`plimsoll init`: five questions, and the lab.yml and gates.yml that follow from the answers."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from plimsoll.common.errors import OutputError, SettingsError
+from plimsoll.common.hostile import printable
+from plimsoll.init.answers import (
+    OWN,
+    Limits,
+    Log,
+    Site,
+    duration_of,
+    limits_of,
+    name_of,
+    read_disks,
+    read_log,
+    read_site,
+)
+from plimsoll.init.experiment import (
+    GATES_FILE,
+    LAB_FILE,
+    Answers,
+    Lengths,
+    estimate_s,
+    lengths,
+    write_experiment,
+)
+
+Answer = TypeVar("Answer")
+LIMITS = "10% errors=0.1%"
+DURATION = "2h"
+
+_QUESTIONS = {
+    "--log": "Which log? A path, or a pattern such as '/var/log/nginx/access.log*'; it is only read.",
+    "--site": f"Which site? `{OWN}`: the WordPress of make site, which the lab clones onto each disk. Or the "
+    "base URL of a clone that exists on each disk: http://10.0.0.5 http://10.0.0.6",
+    "--disks": "Which disks? The one that there is first, each as NAME=/folder/on/it: sata=/rust/lab "
+    "nvme=/tank/lab. Of clones that exist, the name alone will do.",
+    "--duration": "How long may it take in all? Such as 45m, 2h or 10h.",
+    "--limits": "By what limits? How much slower p99.9 may become, how slow it may be, how many more "
+    "requests may fail: 10% 800ms errors=0.1%",
+}
+
+
+@click.command()
+@click.option("--log", metavar="LOG", help=_QUESTIONS["--log"])
+@click.option("--site", metavar="SITE", help=_QUESTIONS["--site"])
+@click.option("--disks", metavar="DISKS", help=_QUESTIONS["--disks"])
+@click.option("--duration", metavar="TIME", help=_QUESTIONS["--duration"])
+@click.option("--limits", metavar="LIMITS", help=_QUESTIONS["--limits"])
+@click.option("--name", default="move", show_default=True, help="Name of the experiment.")
+@click.option(
+    "--folder",
+    metavar="DIR",
+    default=".",
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write both files into.",
+)
+@click.option("--no-probe", is_flag=True, help="Do not look whether log, site and folders are t")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
+def init(
+    log: str | None,
+    site: str | None,
+    disks: str | None,
+    duration: str | None,
+    limits: str | None,
+    name: str,
+    folder: Path,
+    no_probe: bool,
+    as_json: bool,
+) -> None:
+    """Ask five questions, and write a lab.yml and a gates.yml with comments.
+
+    `plimsoll lab check` accepts what it writes. Each answer is also a flag: what no flag answers is asked on
+    the terminal. Files that exist stay as they are: then nothing is asked, and nothing written.
+
+    \b
+    Examples:
+        plimsoll init --site own --disks 'sata=/rust/lab nvme=/tank/lab'
+        plimsoll init --log access.log --site 'http://10.0.0.5 http://10.0.0.6' --disks 'sata nvme' \\
+            --duration 2h --limits '10% 800ms'
+
+    Exit codes: 0 both files are written; 2 an answer is wrong, or a file exists.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    _refuse_existing(folder)
+    asker = _Asker(
+        {"--log": log, "--site": site, "--disks": disks, "--duration": duration, "--limits": limits}
+    )
+    called = asker.given("--name", name, name_of)
+    told_log = asker.answer("--log", lambda text: read_log(text, no_probe))
+    told_site = asker.answer("--site", lambda text: read_site(text, no_probe), OWN)
+    known = told_site or Site()
+    told_disks = (
+        asker.answer("--disks", lambda text: read_disks(text, known, no_probe)) if told_site else None
+    )
+    partial = told_log and told_disks and called
+
+    def answers(lasts: float, limits: Limits) -> Answers:
+        assert partial and told_disks  # noqa: S101 only called then
+        return Answers(called or "", told_log or Log(""), known, *told_disks, lasts, limits)
+
+    def fitting(text: str) -> tuple[float, Lengths | None]:
+        lasts = duration_of(text)
+        if not partial:
+            return lasts, None
+        told = answers(lasts, Limits(1.1))
+        return lasts, lengths(lasts, lambda each: estimate_s(told, each))
+
+    told_duration = asker.answer("--duration", fitting, DURATION)
+    told_limits = asker.answer("--limits", limits_of, LIMITS)
+    asker.refuse()
+    assert told_duration and told_duration[1] and told_limits  # noqa: S101 refused otherwise
+    write_experiment(folder, answers(told_duration[0], told_limits), told_duration[1], as_json)
+
+
+class _Asker:
+    """Takes answers from flags, and asks for the others where there is a terminal; collects what is wrong."""
+
+    def __init__(self, flags: dict[str, str | None]) -> None:
+        self._flags = flags
+        self._problems: list[str] = []
+
+    def given(self, flag: str, text: str, read: Callable[[str], Answer]) -> Answer | None:
+        """Return what a flag says, None where that is wrong."""
+        try:
+            return read(text)
+        except ValueError as error:
+            self._problems.append(f"{flag}: {error}")
+            return None
+
+    def answer(self, flag: str, read: Callable[[str], Answer], default: str | None = None) -> Answer | None:
+        """Return the answer to a question, None where a flag's is wrong, or missing without a terminal."""
+        text = self._flags[flag]
+        if text is not None:
+            return self.given(flag, text, read)
+        if self._problems:  # the command will be refused: ask nothing more
+            return None
+        if not _is_terminal():
+            self._problems.append(
+                f"{flag} is missing, and there is no terminal to ask on: {_QUESTIONS[flag]}"
+            )
+            return None
+        return _asked(flag, read, default)
+
+    def refuse(self) -> None:
+        """Raise SettingsError with all that is wrong."""
+        missing = [
+            f"{flag} is missing, and there is no terminal to ask on: {_QUESTIONS[flag]}"
+            for flag, text in self._flags.items()
+            if text is None and not _is_terminal()
+        ]
+        if self._problems:
+            raise SettingsError("\n".join(dict.fromkeys([*self._problems, *missing])))
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _asked(flag: str, read: Callable[[str], Answer], default: str | None) -> Answer:
+    """Ask until the answer is right."""
+    number = list(_QUESTIONS).index(flag) + 1
+    click.echo(f"\n{number}/{len(_QUESTIONS)} {_QUESTIONS[flag]}", err=True)
+    while True:
+        text: str = click.prompt(flag.removeprefix("--"), default=default, err=True)
+        try:
+            return read(text)
+        except ValueError as error:
+            click.echo(printable(str(error), 2000), err=True)
+
+
+def _refuse_existing(folder: Path) -> None:
+    there = [
+        str(folder / name)
+        for name in (LAB_FILE, GATES_FILE)
+        if (folder / name).is_symlink() or (folder / name).exists()
+    ]
+    if there:
+        is_there = "exists" if len(there) == 1 else "exist"
+        raise OutputError(
+            f"{' and '.join(there)} {is_there}, and nothing is overwritten: choose another --folder"
+        )

@@ -4,8 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.init.answers import Disk, Limits, Site, disks_of, duration_of, limits_of, site_of
-from plimsoll.init.here import Under, mounted_at, under
+from plimsoll.init.answers import (
+    Disk,
+    Limits,
+    Site,
+    Under,
+    disks_of,
+    duration_of,
+    limits_of,
+    mounted_at,
+    site_of,
+    under,
+)
 
 TWO = Site(("http://10.0.0.5", "http://10.0.0.6:8080"))
 
@@ -143,6 +153,6 @@ def test_a_partition_stands_for_its_whole_disk(tmp_path: Path, monkeypatch: pyte
     block = tmp_path / "block"
     block.mkdir()
     (block / "nvme0n1p2").symlink_to(part)
-    monkeypatch.setattr("plimsoll.init.here._BLOCK", block)
+    monkeypatch.setattr("plimsoll.init.answers._BLOCK", block)
     mount = f"22 1 8:1 / {tmp_path.resolve()} rw - ext4 /dev/nvme0n1p2 rw\n"
     assert under(Disk("a", str(tmp_path.resolve())), mount) == Under(devices=("nvme0n1",))

@@ -8,10 +8,8 @@ import yaml
 
 from plimsoll.analysis.comparing import gates
 from plimsoll.common.validation import parse_model
-from plimsoll.init.answers import Disk, Limits, Site
-from plimsoll.init.experiment import Answers, Lengths, lengths, metric
-from plimsoll.init.here import Log, Under
-from plimsoll.init.texts import gates_text, lab_text, quoted
+from plimsoll.init.answers import Disk, Limits, Log, Site, Under
+from plimsoll.init.experiment import Answers, Lengths, gates_text, lab_text, lengths, metric, quoted
 from plimsoll.lab.experiment import settings
 from plimsoll.schema import schema_of
 
