@@ -18,7 +18,7 @@ _COMMANDS = {
     "compare": "plimsoll.analysis.comparing.command:compare",
     "completion": "plimsoll.completion:completion",
     "config": "plimsoll.common.config:config",
-    "doctor": "plimsoll.doctor.command:doctor",
+    "doctor": "plimsoll.doctor:doctor",
     "export": "plimsoll.analysis.exporting.command:export",
     "fileio": "plimsoll.lab.fileio:fileio",
     "init": "plimsoll.init:init",

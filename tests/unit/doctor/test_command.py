@@ -6,9 +6,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
+from plimsoll.doctor import USES, Lack
 from plimsoll.doctor.machine import Check
-from plimsoll.doctor.programs import Lack
-from plimsoll.doctor.uses import USES
 from tests.support.paths import DOCS
 
 
@@ -20,8 +19,8 @@ def run(*words: str) -> Result:
 def bench(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Lack]]:
     """Return what is missing by use, for a test to fill; the machine is a good one."""
     lacking: dict[str, list[Lack]] = {}
-    monkeypatch.setattr("plimsoll.doctor.command.lacks", lambda use, _: lacking.get(use, []))
-    monkeypatch.setattr("plimsoll.doctor.command.checks", lambda _: [Check("processors", "8")])
+    monkeypatch.setattr("plimsoll.doctor.lacks", lambda use, _: lacking.get(use, []))
+    monkeypatch.setattr("plimsoll.doctor.checks", lambda _: [Check("processors", "8")])
     return lacking
 
 
@@ -61,7 +60,7 @@ def test_a_machine_that_is_not_fit(bench: dict[str, list[Lack]], monkeypatch: py
         Check("open files", "64", "bad", "raise it"),
         Check("governor", "powersave", "caution", "faster"),
     ]
-    monkeypatch.setattr("plimsoll.doctor.command.checks", lambda _: found)
+    monkeypatch.setattr("plimsoll.doctor.checks", lambda _: found)
     done = run()
     assert done.exit_code == 1
     assert "  x open files  64\n                raise it\n  ! governor    powersave\n" in done.output

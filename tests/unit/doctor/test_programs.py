@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.doctor.programs import Lack, is_here, lacks, table, too_old
-from plimsoll.doctor.uses import CONTRIBUTORS, USES
+from plimsoll.doctor import CONTRIBUTORS, USES, Lack, is_here, lacks, table, too_old
 from plimsoll.lab.saturators import SATURATORS
 from tests.support.paths import ROOT
 
@@ -46,7 +45,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).symlink_to(shutil.which(name) or name)
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("plimsoll.doctor.programs._PATH", "")
+    monkeypatch.setattr("plimsoll.doctor._PATH", "")
     return folder
 
 
@@ -96,12 +95,12 @@ def test_a_plugin_in_the_home_folder_is_found(bare: Path, tmp_path: Path) -> Non
 
 
 def test_own_programs_and_modules_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("plimsoll.doctor.programs.replay_program", lambda: str(tmp_path / "bin" / "replay"))
+    monkeypatch.setattr("plimsoll.doctor.replay_program", lambda: str(tmp_path / "bin" / "replay"))
     assert lacks("replay") == [Lack("bin/replay", "make build")]
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "replay").touch()
     assert lacks("replay") == []
-    monkeypatch.setattr("plimsoll.doctor.programs.find_spec", lambda _: None)
+    monkeypatch.setattr("plimsoll.doctor.find_spec", lambda _: None)
     assert lacks("regress") == [Lack("Python's otava", "make .venv/.regress")]
 
 
