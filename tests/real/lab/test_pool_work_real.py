@@ -218,11 +218,11 @@ import asyncio, sys
 from pydantic import TypeAdapter
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aimed, saturator
+from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
 
 async def work():
-    settings = aimed(TypeAdapter(AnySaturator).validate_json(sys.argv[1]), DataLocation(*sys.argv[3:]))
-    await saturator(LocalMachine(), settings, sys.argv[2], lambda event: None).start()
+    settings = aim_saturator(TypeAdapter(AnySaturator).validate_json(sys.argv[1]), DataLocation(*sys.argv[3:]))
+    await make_saturator(LocalMachine(), settings, sys.argv[2], lambda event: None).start()
     await asyncio.Event().wait()
 
 asyncio.run(work())
