@@ -21,10 +21,10 @@ from tests.support.waiting import LONGEST_S
 APPLY = """
 import asyncio, json, os, signal, sys
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.tuning import JournalPlace, Tuning, apply
+from plimsoll.lab.tuning import JournalPlace, Tuning, apply_tuning
 
 wanted = Tuning.model_validate({"disks": {sys.argv[1]: json.loads(sys.argv[3])}})
-asyncio.run(apply(LocalMachine(), wanted, JournalPlace(sys.argv[2])))
+asyncio.run(apply_tuning(LocalMachine(), wanted, JournalPlace(sys.argv[2])))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 FILES = ("scheduler", "nr_requests", "read_ahead_kb", "wbt_lat_usec")
