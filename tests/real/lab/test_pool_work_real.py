@@ -221,7 +221,8 @@ from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
 
 async def work():
-    settings = aim_saturator(TypeAdapter(AnySaturator).validate_json(sys.argv[1]), DataLocation(*sys.argv[3:]))
+    settings = TypeAdapter(AnySaturator).validate_json(sys.argv[1])
+    settings = aim_saturator(settings, DataLocation(*sys.argv[3:]))
     await make_saturator(LocalMachine(), settings, sys.argv[2], lambda event: None).start()
     await asyncio.Event().wait()
 
