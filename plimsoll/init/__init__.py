@@ -62,7 +62,7 @@ _QUESTIONS = {
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder to write both files into.",
 )
-@click.option("--no-probe", is_flag=True, help="Do not look whether log, site and folders are t")
+@click.option("--no-probe", is_flag=True, help="Do not look whether log, site and folders are there.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
 def init(
     log: str | None,
