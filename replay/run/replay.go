@@ -152,7 +152,7 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 	if r.command.Users > 0 {
 		garbagePercent = punctual.SmallHeap
 	}
-	spare := 2
+	spare := punctual.SpareThreads
 	if r.target.Local && r.command.Speed == "max" {
 		spare = 1 // nothing is due, and a thread more would take the server's processor
 	}

@@ -10,7 +10,7 @@ import (
 func Lateness(lasts, apart time.Duration) []int64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer Runtime(runtime.NumCPU(), 2, RareCollections)()
+	defer Runtime(runtime.NumCPU(), SpareThreads, RareCollections)()
 	_, restore := Thread(false)
 	defer restore()
 	begin := time.Now()

@@ -16,10 +16,12 @@ const (
 	SmallHeap = 100
 )
 
-// Runtime sets Go's runtime up for sending on time, until it is restored.
-//
-// The thread that sends must not wait until one that reads the log pauses: the system's scheduler, which knows
-// priorities, should choose between them, not Go's. So there are spare threads, more than cores.
+// SpareThreads is how many threads more than cores there should be where requests are due at instants: the thread that
+// sends must not wait until one that reads the log pauses, and the system's scheduler, which knows priorities, should
+// choose between them, not Go's.
+const SpareThreads = 2
+
+// Runtime sets Go's runtime up for sending on time, with so many threads more than cores, until it is restored.
 func Runtime(cores, spare, garbagePercent int) (restore func()) {
 	threads := runtime.GOMAXPROCS(cores + spare)
 	percent := debug.SetGCPercent(garbagePercent)
