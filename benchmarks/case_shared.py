@@ -37,7 +37,7 @@ def run_case(plan: BenchmarkPlan) -> Result:
         "Times are as in the case open. The busy server has "
         f"{_WORKERS} processes that take one request at a time and {1000 * _WORK_S:.0f} ms of processor time "
         f"for each, as PHP does, behind nginx, and gets {_SHARE:.0%} of what all cores could do; wrk2 sends "
-        "in bursts of its own timer, which queue there, so that its times are an upper bound.",
+        "in bursts, and each queues there, so its times are held against ours one way only.",
     )
     open_names = plan.taking_part(_OPEN)
     missing = {name: why for name in plan.taking_part(NEEDS) if (why := plan.missing(name))}

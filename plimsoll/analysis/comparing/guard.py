@@ -41,8 +41,8 @@ def shared(
 ) -> tuple[Finding | None, bool]:
     """Return that one side may be slower by the generator's doing, and whether that is the candidate.
 
-    The generator only ever slows the server that it shares a machine with. So where the candidate had to wait
-    for it more, its FAIL may be the generator's doing, and where the baseline had to, the candidate's PASS.
+    The generator takes processor time from a server on its machine. So where the candidate had to wait for it
+    more, its FAIL may be the generator's doing, and where the baseline had to, the candidate's PASS.
     What is held to a limit `alone` is not held against the baseline.
     """
     if gate.kind.is_share or unit != "ms":

@@ -202,7 +202,7 @@ SHARED_MACHINES: list[tuple[str, str, float, Any, Any, str]] = [
     SHARED_MACHINES,
     ids=[row[0] for row in SHARED_MACHINES],
 )
-def test_the_generator_only_ever_slows_the_server_beside_it(
+def test_no_verdict_rests_on_what_the_generator_may_have_taken(
     tmp_path: Path, what: str, gate: str, ratio: float, baseline: Any, candidate: Any, verdict: str
 ) -> None:
     write_both(tmp_path, ratio, repeats=5)
