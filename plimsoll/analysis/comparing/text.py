@@ -2,11 +2,14 @@
 
 import textwrap
 from collections.abc import Iterator
+from itertools import chain
 
 from plimsoll.analysis.comparing.comparison import Comparison
 from plimsoll.analysis.comparing.decision import Outcome
 from plimsoll.analysis.comparing.phase_table import phase_lines
+from plimsoll.analysis.comparing.questions import sentences
 from plimsoll.analysis.comparing.verdicts import GateVerdict
+from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, counted, milliseconds, significant
 
@@ -89,7 +92,11 @@ def lines(comparison: Comparison) -> Iterator[str]:
         yield from _wrapped(claim, "")
     if comparison.warnings:
         yield ""
-    for warning in comparison.warnings:
+    by_kind: dict[tuple[FindingKind, str | None], list[str]] = {}
+    for finding in comparison.findings:
+        if not finding.disqualifies:
+            by_kind.setdefault((finding.kind, finding.scenario), []).append(finding.sentence)
+    for warning in chain.from_iterable(map(sentences, by_kind.values())):
         yield from _wrapped(warning, "warning: ")
 
 

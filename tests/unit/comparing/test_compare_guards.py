@@ -217,6 +217,16 @@ def test_no_verdict_rests_on_what_the_generator_may_have_taken(
     assert told == {run.name for name in much for run in runs_of(tmp_path, name)}
 
 
+def test_what_many_runs_have_in_common_is_said_of_the_first_three(tmp_path: Path) -> None:
+    write_both(tmp_path, repeats=5)
+    for run in (*runs_of(tmp_path, "sata"), *runs_of(tmp_path, "nvme")):
+        change(run, sender=MUCH)
+    arguments = ["compare", str(tmp_path), "--baseline", "sata", "--candidate", "nvme"]
+    printed = " ".join(CliRunner().invoke(main, arguments).stdout.split())
+    assert printed.count("had generator and server share") == 3
+    assert "warning: And 7 more problems of this kind." in printed
+
+
 def test_a_pass_says_what_it_does_not_exclude(tmp_path: Path) -> None:
     _, found = compared(write_both(tmp_path, repeats=5))
     passed = [gate for gate in found["gates"] if gate["verdict"] == "PASS" and gate["metric"] != "answers"]
