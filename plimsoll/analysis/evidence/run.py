@@ -193,8 +193,8 @@ def _generator(run: RunEvidence) -> _Found:
 def taken_ms_per_s(run: RunDirectory) -> float | None:
     """Return for how many ms of each second the generator may have kept other programs from a processor.
 
-    Nobody can wait for it while it does not run, nor for longer than all waits together. None where the server
-    has another machine, or none of this is known. Pure.
+    Nobody can wait for it while it does not run, nor for longer than all waits together. None where the
+    server has another machine, or none of this is known. Pure.
     """
     sender = run.facts.sender
     if sender is None or sender.ran_ms_per_s is None or sender.others_wait_ms_per_s is None:
