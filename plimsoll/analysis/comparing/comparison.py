@@ -9,7 +9,7 @@ from plimsoll.analysis.comparing.default_gates import default_gates
 from plimsoll.analysis.comparing.findings import comparison_findings
 from plimsoll.analysis.comparing.gates import Gates, read_gates
 from plimsoll.analysis.comparing.looks import look_at, numbered
-from plimsoll.analysis.comparing.questions import GateQuestion, Side, orders_of, questions_of, sentences
+from plimsoll.analysis.comparing.questions import GateQuestion, Side, orders_of, questions_of
 from plimsoll.analysis.comparing.runs import ComparedRun, compared_run
 from plimsoll.analysis.comparing.sides import OpenedSide, UnreadableRun, open_sides
 from plimsoll.analysis.comparing.verdicts import GateVerdict, answers_verdicts, broken_by
@@ -112,16 +112,13 @@ def judged_sides(
         scenario: [each for each in disqualifying(findings) if each.scenario in (None, scenario)]
         for scenario in dict.fromkeys(gate.scenario for gate in gates.gates)
     }
-    blocked = {
-        scenario: list(sentences([each.sentence for each in found])) for scenario, found in stops.items()
-    }
-    questions = questions_of(*sides, gates, orders, blocked)
+    questions = questions_of(*sides, gates, orders, stops)
     look, again = _look(opened, sides) if not all(asked.question.blocked for asked in questions) else (1, [])
     return Comparison(
         baseline=sides[0],
         candidate=sides[1],
         gates=gates,
-        judged=[*_judged(questions, gates.confidence, look, stops), *answers_verdicts(sides, gates, stops)],
+        judged=[*_judged(questions, gates.confidence, look), *answers_verdicts(sides, gates, stops)],
         findings=[*findings, *again, *dict.fromkeys(each for asked in questions for each in asked.findings)],
         look=look,
         differences=_differences(*sides),
@@ -133,13 +130,11 @@ def _look(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side]) -> tu
     return numbered(look_at(*(side.runs for side in sides)), opened[1].path)
 
 
-def _judged(
-    questions: Sequence[GateQuestion], confidence: float, look: int, stops: dict[str, list[Finding]]
-) -> list[GateVerdict]:
+def _judged(questions: Sequence[GateQuestion], confidence: float, look: int) -> list[GateVerdict]:
     """Judge every question; a gate that rests on runs which show the candidate to be worse is broken."""
     verdicts = decide([asked.question for asked in questions], confidence, look)
     return [
-        GateVerdict(asked.gate, asked.question, broken_by(stops[asked.gate.scenario]) or verdict, asked.unit)
+        GateVerdict(asked.gate, asked.question, broken_by(asked.stops) or verdict, asked.unit)
         for asked, verdict in zip(questions, verdicts, strict=True)
     ]
 

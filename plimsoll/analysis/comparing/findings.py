@@ -45,10 +45,12 @@ def _of_scenario(
             text = f"A run cannot be read, and leaving it out could favour one side: {each.why.rstrip('.')}."
             yield Finding(FindingKind.UNREADABLE, text, (), scenario)
     names = (sides[0].name, sides[1].name)
+    gated = {gate.metric for gate in gates.gates if gate.scenario == scenario}
     for finding in findings_of_sides(
         [run.evidence for run in baseline], [run.evidence for run in candidate], names
     ):
-        yield finding if gates.answers or finding.kind not in ANSWERS else replace(finding, demoted=True)
+        idle = (finding.kind in ANSWERS and not gates.answers) or gated <= finding.spares
+        yield replace(finding, demoted=True) if idle else finding
     yield from _censored(sides, gates, scenario)
     yield from _counts(sides, gates, scenario)
     yield from _requests(scenario, [*baseline, *candidate])

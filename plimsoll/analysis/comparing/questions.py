@@ -52,12 +52,13 @@ class Side:
 class GateQuestion:
     """One gate's limit as a question; the unit (hostile) of its figures, empty for a share.
 
-    `findings` are what was found on the way.
+    `stops` are the findings after which it cannot be decided; `findings` are what was found on the way.
     """
 
     gate: Gate
     question: Question
     unit: str
+    stops: tuple[Finding, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
@@ -74,14 +75,14 @@ def orders_of(baseline: Side, candidate: Side) -> dict[str, Order]:
 
 
 def questions_of(
-    baseline: Side, candidate: Side, gates: Gates, orders: dict[str, Order], blocked: dict[str, list[str]]
+    baseline: Side, candidate: Side, gates: Gates, orders: dict[str, Order], stops: dict[str, list[Finding]]
 ) -> list[GateQuestion]:
     """Return a question for every limit of every gate, in their order.
 
-    `blocked` has the sentences (hostile) why nothing can be decided of a scenario.
+    `stops` has the disqualifying findings of each scenario.
     """
     return [
-        _asked(baseline, candidate, gate, limit, blocked.get(gate.scenario, []), orders.get(gate.scenario))
+        _asked(baseline, candidate, gate, limit, stops.get(gate.scenario, []), orders.get(gate.scenario))
         for gate in gates.gates
         for limit in LIMITS
         if getattr(gate, limit) is not None
@@ -131,7 +132,7 @@ def _when(gate: Gate) -> str:
 
 
 def _asked(
-    baseline: Side, candidate: Side, gate: Gate, limit: Limit, blocked: list[str], order: Order | None
+    baseline: Side, candidate: Side, gate: Gate, limit: Limit, found_bad: list[Finding], order: Order | None
 ) -> GateQuestion:
     values: list[list[float]] = [[], []]
     missing: list[str] = []
@@ -142,7 +143,8 @@ def _asked(
                 found.append(value_of(run, gate, cut.get(id(run)), limit))
             except NoFigureError as error:
                 missing.append(str(error))
-    problems = [*blocked, *sentences(missing)]
+    stops = tuple(each for each in found_bad if each.bars(gate.metric))
+    problems = [*sentences([each.sentence for each in stops]), *sentences(missing)]
     first, second = values
     pairs = order.pairs if order and not problems else None
     if pairs is not None:
@@ -168,7 +170,7 @@ def _asked(
         doubts=[each.sentence for each in doubts],
         excuses=[contention.sentence] if contention and excuses else [],
     )
-    return GateQuestion(gate, question, unit, tuple(found_out))
+    return GateQuestion(gate, question, unit, stops, tuple(found_out))
 
 
 def _alike(

@@ -54,7 +54,8 @@ class FindingKind(Enum):
     GENERATOR_LIMITED = Rule(
         "generator-limited",
         Severity.BAD,
-        "At some percentile, the load generator's own lag is over 1 ms and over 5 % of the response time.",
+        "At some percentile, the load generator's own lag is over 1 ms and over 5 % of the response time. "
+        "Gates on percentiles that it cannot have changed are decided all the same.",
         "Use a lower speed or rate, or give the load generator a machine of its own.",
     )
     SHARED_MACHINE = Rule(
@@ -349,7 +350,7 @@ class Finding:
 
     `scenario` is None where it concerns all; `runs` are the names of the runs (hostile). `worse` says that it
     shows the candidate to be worse: then it breaks the gate instead of leaving it undecided. `remedy` is more
-    specific than that of its kind, where given.
+    specific than that of its kind, where given. `spares` are the metrics that it cannot have changed.
     """
 
     kind: FindingKind
@@ -359,6 +360,7 @@ class Finding:
     worse: bool = False
     own_remedy: str | None = None
     demoted: bool = False
+    spares: frozenset[str] = frozenset()
 
     @property
     def level(self) -> Severity:
@@ -379,6 +381,10 @@ class Finding:
     def disqualifies(self) -> bool:
         """True where nothing can be decided by the runs that it concerns."""
         return self.level is Severity.BAD
+
+    def bars(self, metric: str) -> bool:
+        """Return whether no gate on `metric` can be decided by the runs that it concerns."""
+        return self.disqualifies and metric not in self.spares
 
     def as_json(self) -> dict[str, object]:
         """Return the finding for `--json`."""

@@ -8,7 +8,7 @@ from plimsoll.analysis.evidence.answers import AnswerCounter, RouteAnswers
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.poolwork import PoolWork, pool_findings, pool_work, read_pool_work
 from plimsoll.analysis.statistics.lateness import is_late
-from plimsoll.analysis.statistics.sample import P999, PERCENTILES
+from plimsoll.analysis.statistics.sample import MILLION, P999, PERCENTILES
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, milliseconds, share, significant
 from plimsoll.rundir.check import RecordSum, Silence
@@ -24,6 +24,7 @@ _RETRIED_FRACTION = 0.01
 # Of all cores' time, and of each second: with more, who is slow is not known.
 _MUCH_BUSY = 0.9
 MUCH_TAKEN_MS = 100
+_LATE = "the generator sent late"  # so begins the reason of run.json where that is all
 _WAITED = 1.05  # times the p99.9 without waiting for one's own client, past which that wait is a doubt
 
 Times = Mapping[str, float | None]
@@ -122,7 +123,8 @@ def run_findings(run: RunEvidence) -> Iterator[Finding]:
         *_parts(run),
         *pool_findings(run.pool_work),
     ):
-        yield Finding(kind, f"{run.name} {text}", (run.name,), run.scenario, own_remedy=remedy)
+        spares = _reached_by_no_lag(run) if kind is FindingKind.GENERATOR_LIMITED else frozenset[str]()
+        yield Finding(kind, f"{run.name} {text}", (run.name,), run.scenario, own_remedy=remedy, spares=spares)
 
 
 def unfit(run: RunEvidence) -> list[str]:
@@ -170,9 +172,35 @@ def late_percentiles(lag_ms: Times, response_ms: Times) -> list[str]:
     return [name for name, lag in lag_ms.items() if is_late(lag, response_ms.get(name))]
 
 
+def _reached_by_no_lag(run: RunEvidence) -> frozenset[str]:
+    """Return the percentiles that the generator's lag cannot have changed, where only lag was its limit.
+
+    Of the requests that are slower than such a percentile, no more than a tenth were sent later than the
+    rule allows at it. The p50 is one if the lag's p95 is short beside it.
+    """
+    facts = run.directory.facts
+    otherwise = facts.generator_limited and not (facts.generator_limited_reason or "").startswith(_LATE)
+    if facts.loop != "open" or facts.merged or otherwise:
+        return frozenset()
+
+    def is_reached(name: str, lag_ms: Times, response_ms: Times) -> bool:
+        tenth = (MILLION - PERCENTILES[name]) / 10
+        lags_ms = (lag_ms.get(deeper) for deeper in JUDGED if MILLION - PERCENTILES[deeper] <= tenth)
+        lag = next(lags_ms, None)
+        return lag is None or is_late(lag, response_ms.get(name))
+
+    return frozenset(
+        name
+        for name in JUDGED
+        if not any(is_reached(name, lag, run.response_ms.get(phase, {})) for phase, lag in run.lag_ms.items())
+    )
+
+
 def _generator(run: RunEvidence) -> _Found:
     facts = run.directory.facts
-    reason = facts.generator_limited_reason
+    reason = facts.generator_limited_reason or ""
+    if reason.startswith(_LATE):  # by how much is said once
+        reason = reason.partition("; ")[2]
     remedy = f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else None
     if facts.loop == "open":
         for phase, lag_ms in run.lag_ms.items():

@@ -104,7 +104,7 @@ def lag_table(found: Comparison) -> Table | None:
                 rows.append(Row(run.name, cells, "amiss" if limited else ""))
     caption = (
         "Lag is how late the generator itself sent a request. Its p99.9 may be 1 ms, or 5 % of the response "
-        "times'; beyond that the run is limited by its generator, and decides nothing."
+        "times'; beyond that the run is limited by its generator, and decides no gate that this reaches."
     )
     columns = ["run", "side", "scenario", "lag p99.9", "response p99.9", "share", "limited"]
     return Table("Control experiment: the generator's lag", caption, columns, rows) if rows else None

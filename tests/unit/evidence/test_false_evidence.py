@@ -180,7 +180,55 @@ LATE: list[tuple[str, int, Callable[[np.ndarray], object], str]] = [
         columns(slice(0, REQUESTS * 6 // 10), lag_us=90_000),
         "metric: p50",
     ),
+    (
+        "90 ms of lag in 6 % of the requests: more than a tenth of those above the median",
+        REQUESTS,
+        columns(slice(0, REQUESTS * 6 // 100), lag_us=90_000),
+        "metric: p50",
+    ),
+    (
+        "90 ms of lag in 0.6 % of the requests, where the p99 is gated",
+        REQUESTS,
+        columns(slice(0, REQUESTS * 6 // 1000), lag_us=90_000),
+        "metric: p99",
+    ),
 ]
+SELDOM = columns(slice(0, REQUESTS * 6 // 1000), lag_us=90_000)
+P50 = "gates:\n- {scenario: replay, metric: p50, at_most_ratio: 1.1}\n"
+SPARED: list[tuple[str, str, dict[str, Any], list[str]]] = [
+    ("only the median is gated", P50, {}, ["PASS", "PASS"]),
+    (
+        "the p99.9 is gated too: undecided, as are the answers",
+        P50 + "- {scenario: replay, metric: p99.9, at_most_ratio: 1.1}\n",
+        {},
+        ["PASS", "INCONCLUSIVE", "INCONCLUSIVE"],
+    ),
+    (
+        "something else limited the generator as well",
+        P50,
+        {"generator_limited": True, "generator_limited_reason": "k6 dropped 90 iterations: give it more"},
+        ["INCONCLUSIVE", "INCONCLUSIVE"],
+    ),
+    (
+        "nobody knows what limited it",
+        P50,
+        {"generator_limited": True},
+        ["INCONCLUSIVE", "INCONCLUSIVE"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "gates", "facts", "outcomes"), SPARED, ids=[row[0] for row in SPARED])
+def test_a_generator_that_is_seldom_late_bars_what_its_lag_can_change(
+    tmp_path: Path, what: str, gates: str, facts: dict[str, Any], outcomes: list[str]
+) -> None:
+    write_both(tmp_path)
+    _all(tmp_path, "nvme", SELDOM)
+    for path in runs_of(tmp_path):
+        change(path, **facts)
+    found = verdict(tmp_path, gates)
+    assert [gate["verdict"] for gate in found["gates"]] == outcomes, what
+    assert "generator-limited" in names(found)
 
 
 @pytest.mark.parametrize(("what", "count", "spoil", "metric"), LATE, ids=[row[0] for row in LATE])
