@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.sharing.arrivals import Arrivals
-from plimsoll.analysis.statistics.sample import P99, rank
+from plimsoll.analysis.statistics.percentiles import P99, rank
 
 _SECOND_NS = 1_000_000_000
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.sample import P999, rank
+from plimsoll.analysis.statistics.percentiles import P999, rank
 
 
 def waiting_ns(due_ns: NDArray[np.int64], cost_ns: int) -> NDArray[np.int64]:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from plimsoll.analysis.page.chart import Chart, Json, axis, layout, rounded
 from plimsoll.analysis.report.host_rows import HostRow
 from plimsoll.analysis.report.host_subjects import SUBJECTS
-from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
-from plimsoll.analysis.statistics.times import NEVER_US
+from plimsoll.analysis.statistics.percentiles import NEVER_US
+from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import is_figure, plotly_text, printable
 from plimsoll.common.units import ABSENT, at_least, counted, milliseconds, seconds, significant

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.clusters import WATCHED, design_effect
-from plimsoll.analysis.statistics.interval import largest_count_above
-from plimsoll.analysis.statistics.sample import P999, rank
+from plimsoll.analysis.statistics.binomial import WATCHED, design_effect, largest_count_above
+from plimsoll.analysis.statistics.percentiles import P999, rank
 from tests.verdicts.worlds import SHAPES, STALL_MS, TYPICAL_MS
 
 RATE = 20  # requests a second

@@ -8,9 +8,7 @@ import pytest
 from plimsoll.analysis.regress import changes
 from plimsoll.analysis.regress.days import REFERENCE_DAYS
 from plimsoll.analysis.regress.nights import PERCENTILES
-from plimsoll.analysis.statistics.localhours import weekday
-from plimsoll.analysis.statistics.served import Served, alike
-from plimsoll.analysis.statistics.standarddays import Reference, ServedDay
+from plimsoll.analysis.statistics.standardised import Reference, Served, ServedDay, alike, weekday
 from tests.unit.history.regress_study import alarms
 
 QUIET, PLANTED, SITES, RATIO = 30, 15, 60, 1.3

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.comparing.decision import Question, Verdict, decide
-from plimsoll.analysis.comparing.requests import PhaseRequests, cut_alike
-from plimsoll.analysis.comparing.stalls import far_worse, worst_us
 from plimsoll.analysis.statistics import permutation
-from plimsoll.analysis.statistics.sample import PERCENTILES, rank
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, rank
+from plimsoll.analysis.statistics.requests import PhaseRequests, cut_alike
+from plimsoll.analysis.statistics.stalls import far_worse, worst_us
 
 Array = NDArray[np.float32]
 Random = np.random.Generator

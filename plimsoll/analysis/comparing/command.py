@@ -7,13 +7,12 @@ from pathlib import Path
 import click
 
 from plimsoll.analysis.comparing.comparison import compare as compare_sides
-from plimsoll.analysis.comparing.documents import Documents, document_options
+from plimsoll.analysis.comparing.documents import Documents, document_options, lines
 from plimsoll.analysis.comparing.gates import read_gates
 from plimsoll.analysis.comparing.page import comparison_page
-from plimsoll.analysis.comparing.text import lines
 from plimsoll.analysis.comparing.weeks import compare_weeks, weeks_of
 from plimsoll.analysis.page.shell import write_page
-from plimsoll.analysis.statistics.localhours import UTC
+from plimsoll.analysis.statistics.standardised import UTC
 from plimsoll.common.errors import OutputError
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 

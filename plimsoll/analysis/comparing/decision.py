@@ -6,13 +6,10 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from plimsoll.analysis.comparing.binomial import ShareOfRuns
-from plimsoll.analysis.comparing.metrics.metric import Limit
-from plimsoll.analysis.comparing.spending import spent
-from plimsoll.analysis.comparing.stalls import excluded_share
-from plimsoll.analysis.statistics.design import MOST_FORETOLD, GateValues
-from plimsoll.analysis.statistics.holm import holm
-from plimsoll.analysis.statistics.permutation import Evidence
+from plimsoll.analysis.comparing.metrics import Limit
+from plimsoll.analysis.statistics.binomial import ShareOfRuns
+from plimsoll.analysis.statistics.permutation import MOST_FORETOLD, Evidence, GateValues, holm, spent
+from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted, milliseconds, significant
 
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from plimsoll.analysis.comparing.gates import RATIO, Gate, Gates, Phase
-from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE, MORE_ERRORS
-from plimsoll.analysis.comparing.metrics.measure import MEASURE
+from plimsoll.analysis.comparing.metrics import ERROR_SHARE, MEASURE, MORE_ERRORS
 from plimsoll.analysis.comparing.questions import Side
 from plimsoll.analysis.comparing.runs import ComparedRun
-from plimsoll.analysis.statistics.sample import PERCENTILES, fewest
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
 from plimsoll.rundir.events import FELT
 
 _TAILS = ("p99.9", "p99")

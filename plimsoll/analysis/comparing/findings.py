@@ -10,8 +10,7 @@ from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.comparing.sides import OpenedSide
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
-from plimsoll.analysis.evidence.identity import identity_findings
-from plimsoll.analysis.evidence.order import Order
+from plimsoll.analysis.evidence.order import Order, identity_findings
 from plimsoll.common.errors import gravest_first
 from plimsoll.common.units import counted, milliseconds
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plimsoll.analysis.comparing.runs import ComparedRun
-from plimsoll.analysis.comparing.spending import spent
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.statistics.permutation import spent
 from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.files import read_regular, replace_json
 from plimsoll.common.units import significant

@@ -6,9 +6,8 @@ from statistics import median
 from typing import NamedTuple
 
 from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.levels import PhaseLevels
 from plimsoll.analysis.comparing.questions import Side
-from plimsoll.analysis.comparing.runs import ComparedRun
+from plimsoll.analysis.comparing.runs import ComparedRun, PhaseLevels
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.units import ABSENT, at_least, milliseconds, significant

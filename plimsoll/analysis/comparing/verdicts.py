@@ -6,7 +6,7 @@ from statistics import fmean
 
 from plimsoll.analysis.comparing.decision import Outcome, Question, Verdict, level_of
 from plimsoll.analysis.comparing.gates import Gate, Gates
-from plimsoll.analysis.comparing.metrics.answers import ANSWERS_METRIC, MORE_WRONG
+from plimsoll.analysis.comparing.metrics import ANSWERS_METRIC, MORE_WRONG
 from plimsoll.analysis.comparing.questions import Side, sentences
 from plimsoll.analysis.evidence.agreement import wrong_share
 from plimsoll.analysis.evidence.finding import Finding, FindingKind

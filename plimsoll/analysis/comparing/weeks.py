@@ -15,16 +15,20 @@ from plimsoll.analysis.comparing.comparison import EXIT_CODES, Progress
 from plimsoll.analysis.comparing.decision import Outcome, overall
 from plimsoll.analysis.comparing.gates import RATIO
 from plimsoll.analysis.comparing.sides import OpenedSide, open_sides
-from plimsoll.analysis.statistics.coarseness import COARSE
-from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
-from plimsoll.analysis.statistics.localhours import DAY_HOURS, UTC, WEEK_HOURS, local_hours, time_zone
-from plimsoll.analysis.statistics.served import HOUR_NS
+from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
 from plimsoll.analysis.statistics.standardised import (
+    COARSE,
+    DAY_HOURS,
+    HOUR_NS,
     LEAST_IN_CELL,
+    UTC,
+    WEEK_HOURS,
     Ratio,
     ServedRequests,
     Standardised,
+    local_hours,
     standardise,
+    time_zone,
 )
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.failures import TOO_MANY, failed
+from plimsoll.analysis.statistics.requests import TOO_MANY, failed
 from plimsoll.rundir.records import WARMUP, Records
 
 # What a request came to: 0 without a whole response, else the class of its status; 6 is "too many requests".

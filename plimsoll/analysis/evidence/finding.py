@@ -6,10 +6,18 @@ docs/evidence.md lists them; a test holds it against `FindingKind`.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from plimsoll.analysis.evidence import drive_rules, page_rules, pool_rules
-from plimsoll.analysis.evidence.rule import Rule
 from plimsoll.common.errors import Severity
+
+
+class Rule(NamedTuple):
+    """What a kind of finding means. `BAD` disqualifies: nothing is decided by the runs that it concerns."""
+
+    name: str
+    level: Severity
+    meaning: str
+    remedy: str
 
 
 class FindingKind(Enum):
@@ -175,15 +183,61 @@ class FindingKind(Enum):
         "A volume was filled and overwritten, but not steady yet when the runs began.",
         "Allow it more rounds: precondition.most_rounds and longest_s in lab.yml.",
     )
-    POOL_SCANNED = pool_rules.SCANNED
-    POOL_TRIMMED = pool_rules.TRIMMED
-    POOL_FULL = pool_rules.FULL
-    DRIVE_FAILING = drive_rules.FAILING
-    DRIVE_ERRORS = drive_rules.ERRORS
-    DRIVE_THROTTLED = drive_rules.THROTTLED
-    DRIVE_HOT = drive_rules.HOT
-    DRIVE_WORN = drive_rules.WORN
-    TRIM_OFF = drive_rules.TRIM_OFF
+    POOL_SCANNED = Rule(
+        "pool-scanned",
+        Severity.BAD,
+        "A scrub or a resilver of the pool ran during the run, and was not the saturator's.",
+        "Wait until it has ended, and run it again.",
+    )
+    POOL_TRIMMED = Rule(
+        "pool-trimmed",
+        Severity.WARN,
+        "TRIM of the pool's disks ran during the run.",
+        "Wait until it has ended, or let it run before each run (zpool trim -w).",
+    )
+    POOL_FULL = Rule(
+        "pool-full",
+        Severity.WARN,
+        "The pool was over 80 % full: ZFS then looks longer for room, and writes in smaller pieces.",
+        "Free some of it, or add disks; where yours is as full, say so beside the verdict.",
+    )
+    DRIVE_FAILING = Rule(
+        "drive-failing",
+        Severity.BAD,
+        "A drive says of itself that it fails, or that it protects its data no more.",
+        "Replace it before you measure: see smartctl -a.",
+    )
+    DRIVE_ERRORS = Rule(
+        "drive-errors",
+        Severity.BAD,
+        "A drive counted more media errors at the end of a run than at its start.",
+        "Replace it, or its cable, and run it again: it reads anew what it cannot read at once.",
+    )
+    DRIVE_THROTTLED = Rule(
+        "drive-throttled",
+        Severity.BAD,
+        "A drive slowed itself down during a run so as not to get hotter, or was over its critical "
+        "temperature.",
+        "Cool it, or leave it longer pauses (limits.settle_s), and run it again.",
+    )
+    DRIVE_HOT = Rule(
+        "drive-hot",
+        Severity.WARN,
+        "A drive was over its own warning temperature before, during or after a run.",
+        "Cool it: a drive that gets hotter slows itself down.",
+    )
+    DRIVE_WORN = Rule(
+        "drive-worn",
+        Severity.WARN,
+        "A drive has used up the life that it is rated for.",
+        "Measure on a drive of the age that you are going to use.",
+    )
+    TRIM_OFF = Rule(
+        "trim-off",
+        Severity.WARN,
+        "Nothing tells the SSDs under a run what was deleted, as far as the lab can see, so they get slower.",
+        "Set autotrim=on for a pool; else mount with discard, or enable fstrim.timer.",
+    )
     UNEQUAL_REQUESTS = Rule(
         "unequal-requests",
         Severity.WARN,
@@ -328,10 +382,30 @@ class FindingKind(Enum):
         "That these runs were decided on could not be written down beside them.",
         "Make their folder writable before you decide again with more runs.",
     )
-    OTHER_PAGES = page_rules.OTHER_PAGES
-    PAGES_UNKNOWN = page_rules.UNKNOWN
-    PAGES_ELSEWHERE = page_rules.ELSEWHERE
-    PAGES_PARTLY = page_rules.PARTLY
+    OTHER_PAGES = Rule(
+        "other-pages",
+        Severity.BAD,
+        "The candidate serves other pages than the baseline, as bin/replay same found.",
+        "See in same.txt which, mend the clone, and compare again.",
+    )
+    PAGES_UNKNOWN = Rule(
+        "pages-unknown",
+        Severity.BAD,
+        "bin/replay same did not end, or could not tell whether both sides serve the same pages.",
+        "Compare again, to the end, with both sites running.",
+    )
+    PAGES_ELSEWHERE = Rule(
+        "pages-elsewhere",
+        Severity.BAD,
+        "The pages that were compared are of other sites, of another log, or of another time than the runs.",
+        "Compare the sites that were loaded, by the log that was replayed, within a week of the runs.",
+    )
+    PAGES_PARTLY = Rule(
+        "pages-partly",
+        Severity.WARN,
+        "Not all pages were compared, or not all of their text.",
+        "Compare without the flags that leave pages or text out, or say why they are right.",
+    )
 
     @property
     def level(self) -> Severity:

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from plimsoll.analysis.evidence.agreement import log_findings, side_findings
-from plimsoll.analysis.evidence.drives import drive_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.load import load_findings
 from plimsoll.analysis.evidence.run import RunEvidence, run_findings
-from plimsoll.analysis.evidence.storage import cache_findings, precondition_findings
+from plimsoll.analysis.evidence.storage import cache_findings, drive_findings, precondition_findings
 from plimsoll.common.units import milliseconds
 
 _LAG_APART_MS = 0.5

@@ -7,8 +7,8 @@ from functools import cached_property
 from plimsoll.analysis.evidence.answers import AnswerCounter, RouteAnswers
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.poolwork import PoolWork, pool_findings, pool_work, read_pool_work
-from plimsoll.analysis.statistics.lateness import is_late
-from plimsoll.analysis.statistics.sample import MILLION, P999, PERCENTILES
+from plimsoll.analysis.statistics.percentiles import MILLION, P999, PERCENTILES
+from plimsoll.analysis.statistics.summary import is_late
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, milliseconds, share, significant
 from plimsoll.rundir.check import RecordSum, Silence

@@ -1,16 +1,194 @@
-"""The storage under a run, as it is compared with others: facts, clone, tuning and caches. Pure."""
+"""Storage as evidence: its drives, caches and preconditions."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
-from plimsoll.analysis.evidence.drive_facts import summed_up
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import RunEvidence
-from plimsoll.common.units import listed
+from plimsoll.common.units import counted, listed
 from plimsoll.rundir.facts import Storage, TunedValue
 
+_Number = Annotated[int, Field(strict=True, ge=-(1 << 63), lt=1 << 63)]
+_Truth = Annotated[bool, Field(strict=True)]
+# A reading is of its instant; the report compares what came of both.
+_READINGS = ("before", "after")
+_WORN_PERCENT = 100
+_TEMPERATURE = "temperature"
+_TRIMS = ("enabled", "enabled-runtime", "static", "linked")
+
+_Found = Iterator[tuple[FindingKind, str]]
 _COLD = ("cold", "default")  # by default caches are emptied too, as far as that touches nobody else's
 _OF_ONE = re.compile(r"(disks|datasets)\.(.+)\.([a-z0-9_]+)")
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Reading(_Model):
+    """What a drive said at one instant; None is unknown."""
+
+    passed: _Truth | None = None
+    warnings: tuple[str, ...] = ()
+    temperature_c: _Number | None = None
+    media_errors: _Number | None = None
+    over_warning_min: _Number | None = None
+    over_critical_min: _Number | None = None
+    throttles: _Number | None = None
+
+
+class Drive(_Model):
+    """A drive before a run and after it."""
+
+    wear_percent: _Number | None = None
+    warning_temperature_c: _Number | None = None
+    before: Reading = Reading()
+    after: Reading = Reading()
+
+    @property
+    def hottest_c(self) -> int | None:
+        """The higher of both temperatures."""
+        known = [one.temperature_c for one in (self.before, self.after) if one.temperature_c is not None]
+        return max(known) if known else None
+
+    def risen(self, counter: str) -> int:
+        """Return by how much a counter rose in the run; 0 where it did not, or nobody knows."""
+        before, after = getattr(self.before, counter), getattr(self.after, counter)
+        return 0 if before is None or after is None else max(after - before, 0)
+
+
+class Disk(_Model):
+    """A disk, and the drive that it is; names are hostile."""
+
+    device: str
+    model: str | None = None
+    rotational: _Truth | None = None
+    discard_max_bytes: _Number | None = None
+    drive: Drive | None = None
+
+    @property
+    def called(self) -> str:
+        """The kernel's name and the maker's."""
+        return f"{self.device} ({self.model})" if self.model else self.device
+
+
+def disks_of(storage: Storage) -> list[Disk]:
+    """Return the disks under a run, without those that no lab of ours wrote down."""
+    return list(_valid(storage.facts.get("disks")))
+
+
+def _valid(listed: object) -> Iterator[Disk]:
+    for one in listed if isinstance(listed, list) else ():
+        try:
+            # What is null is absent.
+            yield Disk.model_validate(_without_nulls(one))
+        except ValidationError:
+            continue
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return value
+
+
+def summed_up(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of a host with both readings of each drive made one, as they are compared. Pure."""
+    listed = facts.get("disks")
+    if not isinstance(listed, list):
+        return dict(facts)
+    return {**facts, "disks": [_summed_up(one) if isinstance(one, dict) else one for one in listed]}
+
+
+def _summed_up(disk: dict[str, Any]) -> dict[str, Any]:
+    said = disk.get("drive")
+    valid = next(_valid([disk]), None)
+    if not isinstance(said, dict) or valid is None or valid.drive is None:
+        return disk
+    drive = valid.drive
+    steady = {key: value for key, value in said.items() if key not in _READINGS}
+    last = drive.after if drive.after != Reading() else drive.before
+    one = {
+        "temperature_c": drive.hottest_c,
+        "media_errors": last.media_errors,
+        "throttled": bool(drive.risen("throttles") or drive.risen("over_critical_min")),
+        "warnings": list(last.warnings),
+    }
+    return {**disk, "drive": {**steady, **one}}
+
+
+def drive_findings(runs: Sequence[RunEvidence], scenario: str) -> Iterator[Finding]:
+    """Yield what was wrong with the drives under `runs`, each once with all runs that it concerns.
+
+    What a drive counts over its whole life counts only as far as it rose in a run.
+    """
+    found: dict[tuple[FindingKind, str, str], list[str]] = {}
+    for run in runs:
+        storage = run.directory.facts.storage
+        if storage is None or storage.emulated:
+            continue  # what is below an emulated disk is another one
+        where = f" on {run.directory.facts.backend}" if run.directory.facts.backend else ""
+        for kind, text in (*_of_drives(storage), *_of_trim(storage)):
+            found.setdefault((kind, where, text), []).append(run.name)
+    for (kind, where, text), names in found.items():
+        yield Finding(kind, f"{scenario}{where}: {text} ({listed(names)}).", tuple(names), scenario)
+
+
+def _of_drives(storage: Storage) -> _Found:
+    for disk in disks_of(storage):
+        if disk.drive is not None:
+            yield from _of_drive(disk)
+
+
+def _of_drive(disk: Disk) -> _Found:
+    drive, name = disk.drive, disk.called
+    assert drive is not None  # noqa: S101 for the types
+    warned = dict.fromkeys((*drive.before.warnings, *drive.after.warnings))
+    grave = [word for word in warned if word != _TEMPERATURE]
+    failed = False in (drive.before.passed, drive.after.passed)
+    # The only one of NVMe's warnings may be that it is hot, and then it does not pass either.
+    if grave or (failed and _TEMPERATURE not in warned):
+        said = f": {listed(grave)}" if grave else ""
+        yield FindingKind.DRIVE_FAILING, f"{name} says of itself that it fails{said}"
+    if errors := drive.risen("media_errors"):
+        yield FindingKind.DRIVE_ERRORS, f"{name} counted {counted(errors, 'media error')} during a run"
+    if drive.risen("throttles"):
+        yield FindingKind.DRIVE_THROTTLED, f"{name} slowed itself down against heat during a run"
+    elif drive.risen("over_critical_min"):
+        yield FindingKind.DRIVE_THROTTLED, f"{name} was over its critical temperature during a run"
+    limit, hottest = drive.warning_temperature_c, drive.hottest_c
+    if limit and hottest is not None and hottest >= limit:
+        yield FindingKind.DRIVE_HOT, f"{name} had {hottest} °C, of {limit} °C at which it warns"
+    elif _TEMPERATURE in warned or drive.risen("over_warning_min"):
+        yield FindingKind.DRIVE_HOT, f"{name} was over the temperature at which it warns"
+    if drive.wear_percent is not None and drive.wear_percent >= _WORN_PERCENT:
+        yield FindingKind.DRIVE_WORN, f"{name} has used {drive.wear_percent} % of its rated life"
+
+
+def _of_trim(storage: Storage) -> _Found:
+    """Yield that SSDs which can be told what was deleted are not, by anything that the lab can see."""
+    if not any(disk.rotational is False and (disk.discard_max_bytes or 0) > 0 for disk in disks_of(storage)):
+        return
+    facts = storage.facts
+    pools = facts.get("pools")
+    off = [
+        str(pool.get("pool"))
+        for pool in (pools if isinstance(pools, list) else ())
+        if isinstance(pool, dict) and pool.get("autotrim") == "off"
+    ]
+    if off:
+        yield FindingKind.TRIM_OFF, f"autotrim of {listed(off)} is off"
+    volume, timer = facts.get("volume"), facts.get("fstrim_timer")
+    if pools or not isinstance(volume, dict) or not isinstance(timer, str):
+        return
+    if volume.get("discard") is False and volume.get("type") != "zfs" and timer not in _TRIMS:
+        yield (
+            FindingKind.TRIM_OFF,
+            "the file system is mounted without discard, and fstrim.timer is not enabled",
+        )
 
 
 def described(storage: Storage) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.failures import failed
+from plimsoll.analysis.statistics.requests import failed
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
 

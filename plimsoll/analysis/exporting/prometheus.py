@@ -11,10 +11,9 @@ import numpy as np
 
 from plimsoll.analysis.exporting.exposition import Gauges, Histogram, Labels, text
 from plimsoll.analysis.exporting.format import Advance, Format, Writer
-from plimsoll.analysis.statistics.figures import TimeFigures
+from plimsoll.analysis.statistics.percentiles import Sample, TimeFigures
 from plimsoll.analysis.statistics.routes import RouteFigures
 from plimsoll.analysis.statistics.run import Progress, RunStatistics, measure
-from plimsoll.analysis.statistics.sample import Sample
 from plimsoll.rundir.facts import MeasureSummary
 from plimsoll.rundir.find import relative_name
 from plimsoll.rundir.read import RunDirectory

@@ -14,8 +14,8 @@ from plimsoll.analysis.importing.product import (
     MeasureValue,
     Product,
 )
-from plimsoll.analysis.statistics.lateness import is_late
 from plimsoll.analysis.statistics.run import measure
+from plimsoll.analysis.statistics.summary import is_late
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.events import MISSING_FILE
 from plimsoll.rundir.read import RunDirectory

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from plimsoll.analysis.importing.lines import ImportingError
-from plimsoll.analysis.statistics.sample import MILLION, rank
+from plimsoll.analysis.statistics.percentiles import MILLION, rank
 from plimsoll.common.hostile import is_figure, printable, redact
 
 ENDINGS = ("_stats.csv", "_stats_history.csv", "_failures.csv", "_exceptions.csv")

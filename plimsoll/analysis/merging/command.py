@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from plimsoll.analysis.merging.merge import merge as merge_shards
-from plimsoll.analysis.statistics.outcome import outcome_lines
+from plimsoll.analysis.statistics.summary import outcome_lines
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import count, plain_ms

@@ -6,10 +6,9 @@ import numpy as np
 
 from plimsoll.analysis.merging.ending import Ending
 from plimsoll.analysis.merging.shard import ShardRun
-from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
-from plimsoll.analysis.statistics.lateness import is_late
-from plimsoll.analysis.statistics.sample import Sample
-from plimsoll.analysis.statistics.times import Microseconds, Times, narrow
+from plimsoll.analysis.statistics.percentiles import Microseconds, Sample, Times, narrow
+from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.summary import is_late
 from plimsoll.common.units import significant
 from plimsoll.rundir.facts import Instance, InstanceTimes
 from plimsoll.rundir.records import QUEUED, WARMUP, RequestFile

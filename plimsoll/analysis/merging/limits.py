@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll.analysis.statistics.sample import PERCENTILES, fewest
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
 from plimsoll.common.units import counted
 from plimsoll.rundir.facts import LimitVerdict
 

@@ -20,16 +20,24 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from plimsoll.analysis.comparing.levels import WHOLE, Levels, PhaseLevels
+from plimsoll.analysis.comparing.runs import WHOLE, Levels, PhaseLevels
 from plimsoll.analysis.comparing.weeks import HOW_WRITTEN
 from plimsoll.analysis.regress.judge import baseline_nights
 from plimsoll.analysis.regress.nights import LogDigest, NightFacts, NightKey, RunDigest, RunRow, instant
 from plimsoll.analysis.regress.schema import transaction
 from plimsoll.analysis.regress.store import HistoryStore, now, utf8
-from plimsoll.analysis.statistics.localhours import DAY_HOURS, HOUR_S, local_hours, time_zone
-from plimsoll.analysis.statistics.localhours import UTC as UTC_ZONE
-from plimsoll.analysis.statistics.served import Served, unpacked
-from plimsoll.analysis.statistics.standarddays import DayFigures, Reference, ServedDay
+from plimsoll.analysis.statistics.standardised import (
+    DAY_HOURS,
+    HOUR_S,
+    DayFigures,
+    Reference,
+    Served,
+    ServedDay,
+    local_hours,
+    time_zone,
+    unpacked,
+)
+from plimsoll.analysis.statistics.standardised import UTC as UTC_ZONE
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import significant
 from plimsoll.rundir.facts import ExperimentRun, Load, RunFacts, Storage

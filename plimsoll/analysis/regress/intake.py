@@ -28,10 +28,17 @@ from plimsoll.analysis.regress.nights import (
     log_identity,
 )
 from plimsoll.analysis.regress.store import HistoryStore
-from plimsoll.analysis.statistics.failures import CLIENT_ERROR, counted_us, failed, timeout_us
-from plimsoll.analysis.statistics.localhours import UTC as UTC_ZONE
-from plimsoll.analysis.statistics.localhours import time_zone
-from plimsoll.analysis.statistics.served import HOUR_NS, Served, alike, hours_of, packed, unpacked
+from plimsoll.analysis.statistics.requests import CLIENT_ERROR, counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.standardised import (
+    HOUR_NS,
+    Served,
+    alike,
+    hours_of,
+    packed,
+    time_zone,
+    unpacked,
+)
+from plimsoll.analysis.statistics.standardised import UTC as UTC_ZONE
 from plimsoll.common.errors import NoRequestsError, OutputError, RunDirectoryError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.events import saturation

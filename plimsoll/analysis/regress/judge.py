@@ -15,7 +15,7 @@ from statistics import fmean
 from plimsoll.analysis.comparing.decision import Question, Verdict, decide
 from plimsoll.analysis.comparing.default_gates import default_gates
 from plimsoll.analysis.comparing.gates import LIMITS, Gate, Gates
-from plimsoll.analysis.comparing.metrics.metric import Limit, NoFigureError
+from plimsoll.analysis.comparing.metrics import Limit, NoFigureError
 from plimsoll.analysis.comparing.questions import Side, value_of
 from plimsoll.analysis.comparing.runs import ComparedRun
 from plimsoll.analysis.regress.changes import SeriesReview

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Literal
 
 from plimsoll.analysis.comparing.decision import Verdict
+from plimsoll.analysis.comparing.documents import share
 from plimsoll.analysis.comparing.gates import Gate
-from plimsoll.analysis.comparing.text import share
 from plimsoll.analysis.regress.nights import Decision, NightRow, NightSeries, StoredFinding
 from plimsoll.common.errors import Severity
 from plimsoll.common.hostile import markdown_text, printable

@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from plimsoll.analysis.comparing.levels import Levels
-from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE, MORE_ERRORS
-from plimsoll.analysis.comparing.metrics.measure import MEASURE
+from plimsoll.analysis.comparing.metrics import ERROR_SHARE, MEASURE, MORE_ERRORS
+from plimsoll.analysis.comparing.runs import Levels
 from plimsoll.analysis.evidence.run import Observation
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from plimsoll.analysis.comparing.metrics.error_share import ERROR_SHARE
+from plimsoll.analysis.comparing.metrics import ERROR_SHARE
 from plimsoll.analysis.comparing.page import TEMPLATES as COMPARING
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, rounded
 from plimsoll.analysis.page.section import Row, Table

@@ -146,7 +146,7 @@ MIGRATIONS = (
         requests INTEGER NOT NULL,
         failed INTEGER NOT NULL,
         refused INTEGER NOT NULL,          -- answered with a status from 400 on, and no failure
-        times BLOB NOT NULL,               -- every time by route, packed (analysis/statistics/served.py)
+        times BLOB NOT NULL,               -- every time by route, packed (statistics/standardised.py)
         UNIQUE (log, hour)
     );
     CREATE TABLE route (

@@ -9,13 +9,12 @@ from functools import cache, cached_property
 
 from plimsoll.analysis.comparing.gates import Gates
 from plimsoll.analysis.comparing.runs import ComparedRun
-from plimsoll.analysis.evidence.drive_facts import summed_up
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
-from plimsoll.analysis.evidence.identity import identity_findings
 from plimsoll.analysis.evidence.load import load_facts
+from plimsoll.analysis.evidence.order import identity_findings
 from plimsoll.analysis.evidence.run import RunEvidence, run_findings
-from plimsoll.analysis.evidence.storage import tuned
+from plimsoll.analysis.evidence.storage import summed_up, tuned
 from plimsoll.analysis.regress.changes import LOOK_BACK
 from plimsoll.analysis.regress.days import LogStore, renew_days
 from plimsoll.analysis.regress.judge import compared_runs, judge

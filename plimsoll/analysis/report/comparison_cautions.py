@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.evidence.agreement import side_findings
-from plimsoll.analysis.evidence.drives import drive_findings
 from plimsoll.analysis.evidence.failedmeasures import Tries, measure_finding
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.evidence.identity import identity_findings
-from plimsoll.analysis.evidence.storage import cache_findings, described, precondition_findings
+from plimsoll.analysis.evidence.order import identity_findings
+from plimsoll.analysis.evidence.storage import (
+    cache_findings,
+    described,
+    drive_findings,
+    precondition_findings,
+)
 from plimsoll.analysis.report.host_subjects import ARC_HITS
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.run_cautions import Caution

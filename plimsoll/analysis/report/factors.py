@@ -17,7 +17,7 @@ from plimsoll.analysis.statistics.factors import (
     mean_of,
     ranking,
 )
-from plimsoll.analysis.statistics.figures import TimeFigures
+from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.phases import WHOLE
 from plimsoll.common.units import milliseconds, significant
 

@@ -8,20 +8,20 @@ from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import JUDGED, Observation, RunEvidence, run_findings
 from plimsoll.analysis.page.chart import RUN_COLOURS, colour_of
 from plimsoll.analysis.report.host_subjects import HostCounters, counters_of
-from plimsoll.analysis.statistics.failedmeasures import (
+from plimsoll.analysis.statistics.measures import (
     MS_OF,
     FailedValue,
     Failures,
     failures_in,
     failures_of,
+    measures_by_phase,
     percentile_with,
+    summaries,
 )
-from plimsoll.analysis.statistics.failures import timeout_us
-from plimsoll.analysis.statistics.measurephases import measures_by_phase
-from plimsoll.analysis.statistics.measures import summaries
+from plimsoll.analysis.statistics.percentiles import rank
 from plimsoll.analysis.statistics.phases import PHASES
+from plimsoll.analysis.statistics.requests import timeout_us
 from plimsoll.analysis.statistics.run import RunFigures
-from plimsoll.analysis.statistics.sample import rank
 from plimsoll.common.hostile import is_figure, plotly_text
 from plimsoll.common.units import counted
 from plimsoll.rundir.events import Event, Measures, Saturation, Span, saturation, spans

@@ -11,7 +11,7 @@ import numpy as np
 from plimsoll.analysis.evidence.agreement import log_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.statistics.sample import P999, fewest
+from plimsoll.analysis.statistics.percentiles import P999, fewest
 from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.units import counted, milliseconds, seconds, share, significant
 from plimsoll.rundir.facts import Companion, Together

@@ -12,12 +12,16 @@ from plimsoll.analysis.evidence.run import Observation
 from plimsoll.analysis.page.chart import RUN_COLOURS
 from plimsoll.analysis.report.host_series import Series, disk_latency_of, done_of, send_of
 from plimsoll.analysis.report.measured_run import MeasuredRun, Run
-from plimsoll.analysis.statistics.figures import TimeFigures
-from plimsoll.analysis.statistics.phases import PHASES, WHOLE
-from plimsoll.analysis.statistics.phasewindows import PhaseWindow, PhaseWindows, line_of, make_phase_windows
+from plimsoll.analysis.statistics.percentiles import P99, P999, PERCENTILES, Sample, TimeFigures, Times
+from plimsoll.analysis.statistics.phases import (
+    PHASES,
+    WHOLE,
+    PhaseWindow,
+    PhaseWindows,
+    line_of,
+    make_phase_windows,
+)
 from plimsoll.analysis.statistics.run import RunFigures
-from plimsoll.analysis.statistics.sample import P99, P999, PERCENTILES, Sample
-from plimsoll.analysis.statistics.times import Times
 from plimsoll.common.units import counted, share
 from plimsoll.rundir.find import relative_name
 from plimsoll.rundir.read import RunDirectory

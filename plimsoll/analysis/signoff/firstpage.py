@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.levels import WHOLE
 from plimsoll.analysis.comparing.questions import orders_of
-from plimsoll.analysis.comparing.runs import ComparedRun
+from plimsoll.analysis.comparing.runs import WHOLE, ComparedRun
 from plimsoll.analysis.comparing.verdicts import GateVerdict
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.signoff.words import (

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from plimsoll.analysis.comparing.comparison import Comparison
 from plimsoll.analysis.comparing.decision import Outcome
-from plimsoll.analysis.comparing.stalls import excluded_share
-from plimsoll.analysis.comparing.text import figure, share
+from plimsoll.analysis.comparing.documents import figure, share
 from plimsoll.analysis.comparing.verdicts import GateVerdict
+from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted, significant
 
 WORDS: dict[Outcome, str] = {"PASS": "kept", "FAIL": "broken", "INCONCLUSIVE": "not decided"}

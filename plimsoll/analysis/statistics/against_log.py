@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.coarseness import COARSE
-from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
-from plimsoll.analysis.statistics.sample import PERCENTILES, Sample
-from plimsoll.analysis.statistics.times import FailedTimes, Microseconds
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, FailedTimes, Microseconds, Sample
+from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.standardised import COARSE
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.read import RunDirectory

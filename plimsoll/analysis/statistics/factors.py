@@ -1,5 +1,6 @@
-"""What each factor of an experiment did, from one figure a run. Pure; figures are compared as logarithms.
+"""Many sides at once: the effects of factors, and how far one lies behind the best.
 
+What each factor of an experiment did, from one figure a run. Pure; figures are compared as logarithms.
 A change of one factor is the mean of many differences: of each two runs of one repeat whose other levels are
 the same. Whether a factor matters at all is asked once for each, and Holm's correction holds for all of them;
 the intervals of its single changes stand each by itself (docs/statistics.md).
@@ -14,11 +15,9 @@ from typing import Literal
 
 import numpy as np
 
-from plimsoll.analysis.statistics.holm import holm
-from plimsoll.analysis.statistics.permutation import Evidence, paired, unpaired
-from plimsoll.analysis.statistics.student import quantile
+from plimsoll.analysis.statistics.permutation import Evidence, GateValues, holm, paired, quantile, unpaired
 
-ERROR = 0.05  # of all factors together, and of an interval
+ERROR = 0.05  # of all factors or comparisons together, and of an interval
 _FEWEST_PAIRS = 6  # of fewer, no arrangement is rare enough for an interval
 _DRAWS, _ROUNDS = 3000, 10
 _SEED = 20_261_122
@@ -259,3 +258,44 @@ class _Spread:
 
 def _exp(value: float | None) -> float | None:
     return None if value is None else math.exp(value)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How many times the best side's figure another has, by geometric means of `runs` on each side.
+
+    `lower` and `upper` end the interval that holds for all pairs of sides together at 95 %; None where so few
+    runs have none. `p` is two-sided and of all pairs (Bonferroni). `needs` is how many runs a side it takes
+    for any p to be small enough.
+    """
+
+    ratio: float
+    lower: float | None
+    upper: float | None
+    p: float
+    runs: tuple[int, int]
+    needs: int
+
+    @property
+    def outcome(self) -> str:
+        """`clear`, `not clear`, or `too few runs` to be either."""
+        if self.p <= ERROR:
+            return "clear"
+        return "too few runs" if min(self.runs) < self.needs else "not clear"
+
+
+def distance(best: Sequence[float], other: Sequence[float], in_pairs: bool, sides: int) -> Distance:
+    """Return the distance of two of `sides` by the logarithms of their runs' figures.
+
+    `in_pairs`: the n-th runs of both are of one repeat.
+    """
+    pairs = math.comb(sides, 2)
+    alpha = ERROR / 2 / pairs
+    values = GateValues(best, other, in_pairs, alpha)
+    evidence = values.evidence()
+    lower, upper = (
+        None if limit is None else math.exp(limit) for limit in (evidence.lower(alpha), evidence.upper(alpha))
+    )
+    p = min(evidence.p_above(0) * 2 * pairs, 1.0)
+    runs = (len(best), len(other))
+    return Distance(math.exp(evidence.estimate), lower, upper, p, runs, values.fewest_runs())

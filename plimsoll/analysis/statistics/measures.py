@@ -1,13 +1,25 @@
-"""Measures as figures: order statistics of each. Pure."""
+"""What is measured beside requests, by phase, failed tries included.
+
+Iterations that failed, as failures of what they would have measured. Pure.
+A measure has values only of what succeeded. Without its failures, a backend on which saves fail looks fast.
+"""
 
 import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from plimsoll.analysis.statistics.sample import PERCENTILES, rank
-from plimsoll.rundir.events import Measures
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, rank
+from plimsoll.analysis.statistics.phases import NEVER_NS, PHASES
+from plimsoll.common.hostile import is_figure
+from plimsoll.rundir.events import ITERATION_FAILED, Event, Measures, Saturation
 
 _SHOWN = ("p50", "p90", "p99")
+_NS = {"ms": 1e6, "s": 1e9}  # of a measure that is a time
+MS_OF = {"ms": 1.0, "s": 1000.0}  # the units of measures that are times
+SERVER_CPU = "server cpu: "  # what the server says of a request, which has failures of its own
 
 
 def summaries(measures: Measures) -> dict[str, dict[str, object]]:
@@ -29,3 +41,119 @@ def figures(values: list[float]) -> dict[str, float | int | None]:
         **{name: None if at is None else float(ordered[at - 1]) for name, at in ranks.items()},
         "max": float(ordered[-1]),
     }
+
+
+def began_ns(event: Event) -> int:
+    """Return when what a measure tells of began: of a time, that much before it was written.
+
+    So a measure belongs to a phase as a request does, which counts where it was due.
+    """
+    value, unit = event.further.get("value"), event.further.get("unit")
+    if not isinstance(unit, str) or unit not in _NS or not is_figure(value):
+        return event.t_ns
+    return max(event.t_ns - int(min(float(value) * _NS[unit], float(event.t_ns))), 0)
+
+
+def edges_ns(phase: str, busy: Saturation | None) -> tuple[int, int]:
+    """Return from when to before when a phase lasts; what is none of `PHASES` is the whole run."""
+    start_ns = busy.start_ns if busy else NEVER_NS
+    stop_ns = NEVER_NS if busy is None or busy.stop_ns is None else max(busy.stop_ns, start_ns)
+    edges = {"before": (0, start_ns), "during": (start_ns, stop_ns), "after": (stop_ns, NEVER_NS << 1)}
+    return edges.get(phase, (0, NEVER_NS << 1))
+
+
+def measures_in(events: Iterable[Event], phase: str, busy: Saturation | None) -> list[Event]:
+    """Return the events of measures that belong to `phase`, damaged ones too."""
+    from_ns, to_ns = edges_ns(phase, busy)
+    return [event for event in events if event.name == "measure" and from_ns <= began_ns(event) < to_ns]
+
+
+def measures_by_phase(events: Iterable[Event], busy: Saturation | None) -> dict[str, list[Event]]:
+    """Return the events of measures by phase, phases without any left out; none where nothing saturated."""
+    if busy is None:
+        return {}
+    known = [event for event in events if event.name == "measure"]
+    return {phase: found for phase in PHASES if (found := measures_in(known, phase, busy))}
+
+
+@dataclass(frozen=True)
+class FailedValue:
+    """A value that there would be, had its iteration not failed: when it began, and the least it would be.
+
+    Failures are never fast: that is the time-out, or what it took where that is longer. `least_ms` is endless
+    where the time-out is not known.
+    """
+
+    began_ns: int
+    least_ms: float
+
+
+Failures = dict[str, list[FailedValue]]
+
+
+def failures_of(events: Iterable[Event], timeout_us: int | None) -> Failures:
+    """Return the failures of each measure by name (hostile), in order of time; no entry of one without any.
+
+    A failed iteration has one of each measure that most iterations have, and of which it has fewer values
+    than others. Runs of older versions name the failed step alone: then it counts where that failed.
+    """
+    values: dict[str, Counter[int]] = {}
+    told: dict[int, Event] = {}
+    steps: dict[int, Event] = {}
+    for event in events:
+        number = event.further.get("iteration")
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            continue
+        if event.name == "measure":
+            values.setdefault(str(event.further.get("name")), Counter())[number] += 1
+        elif event.name == ITERATION_FAILED:
+            told[number] = event
+        elif event.name == "error":
+            steps[number] = event
+    failed = sorted((told or steps).items(), key=lambda item: item[1].t_ns)
+    if not failed:
+        return {}
+    values = {name: each for name, each in values.items() if not name.startswith(SERVER_CPU)}
+    measuring = len(set().union(*values.values()))
+    found = {
+        name: [_failure(event, timeout_us) for number, event in failed if each[number] < max(each.values())]
+        for name, each in values.items()
+        if 2 * len(each) > measuring
+    }
+    return {name: each for name, each in found.items() if each}
+
+
+def failures_in(failures: Failures, phase: str, busy: Saturation | None) -> Failures:
+    """Return those that began in `phase`; what is none of the phases is the whole run."""
+    from_ns, to_ns = edges_ns(phase, busy)
+    found = {
+        name: [one for one in each if from_ns <= one.began_ns < to_ns] for name, each in failures.items()
+    }
+    return {name: each for name, each in found.items() if each}
+
+
+def median_with(values: Sequence[float], failed: Sequence[float]) -> tuple[float | None, float | None]:
+    """Return the median (nearest rank) of `values` and of failures that are at least `failed`.
+
+    Where it is a failure's, the first is None, and the second the least that it can be: None where that is
+    not known. At least one of both is needed.
+    """
+    return percentile_with(values, failed, 500_000)
+
+
+def percentile_with(
+    values: Sequence[float], failed: Sequence[float], ppm: int
+) -> tuple[float | None, float | None]:
+    """Return the same of percentile q = `ppm`/10⁶, whatever the number of values."""
+    place = max(-(-(len(values) + len(failed)) * ppm // 1_000_000), 1) - 1
+    if place < len(values):
+        return sorted(values)[place], None
+    least = sorted(failed)[place - len(values)]
+    return None, least if math.isfinite(least) else None
+
+
+def _failure(event: Event, timeout_us: int | None) -> FailedValue:
+    told = event.further.get("took_ms")
+    took_ms = max(float(told), 0.0) if is_figure(told) else 0.0
+    least_ms = math.inf if timeout_us is None else max(timeout_us / 1000, took_ms)
+    return FailedValue(max(event.t_ns - int(min(took_ms * 1e6, float(event.t_ns))), 0), least_ms)

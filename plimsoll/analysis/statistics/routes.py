@@ -5,10 +5,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.figures import TimeFigures
-from plimsoll.analysis.statistics.groups import Groups
-from plimsoll.analysis.statistics.sample import Sample
-from plimsoll.analysis.statistics.times import Microseconds
+from plimsoll.analysis.statistics.percentiles import Groups, Microseconds, Sample, TimeFigures
 
 _NUMBERS = 1 << 16  # a route is a 16-bit number
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.comparing.decision import Outcome, Question, decide, overall
-from plimsoll.analysis.statistics.design import GateValues
-from plimsoll.analysis.statistics.holm import holm
+from plimsoll.analysis.statistics.permutation import GateValues, holm
 
 RUNS = st.lists(st.floats(0.5, 2000), min_size=4, max_size=6)
 SLOWER = st.lists(st.floats(1.0, 30.0), min_size=6, max_size=6)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.evidence.drive_facts import disks_of, summed_up
 from plimsoll.analysis.evidence.finding import FindingKind
+from plimsoll.analysis.evidence.storage import disks_of, summed_up
 from plimsoll.analysis.report.report import make_report
 from plimsoll.common.errors import Severity
 from plimsoll.rundir.facts import Storage

@@ -12,13 +12,12 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import binomtest
 
-from plimsoll.analysis.comparing.binomial import ShareOfRuns
 from plimsoll.analysis.comparing.looks import LOOKS_FILE, Look, number_of
-from plimsoll.analysis.comparing.requests import PhaseRequests, cut_alike
-from plimsoll.analysis.comparing.spending import spent
-from plimsoll.analysis.comparing.stalls import excluded_share, far_worse, worst_us
-from plimsoll.analysis.statistics.sample import P999
-from plimsoll.analysis.statistics.student import cdf, quantile
+from plimsoll.analysis.statistics.binomial import ShareOfRuns
+from plimsoll.analysis.statistics.percentiles import P999
+from plimsoll.analysis.statistics.permutation import cdf, quantile, spent
+from plimsoll.analysis.statistics.requests import PhaseRequests, cut_alike
+from plimsoll.analysis.statistics.stalls import excluded_share, far_worse, worst_us
 from plimsoll.cli import main
 from plimsoll.rundir.records import Records
 from tests.support.comparable import change, instant, runs_of, write_both

@@ -1,4 +1,4 @@
-"""The registry of metrics: docs/compare.md has all of it, and one more metric is a module and a line."""
+"""The metrics: docs/compare.md has all of them, and one more is a class and an entry."""
 
 import re
 import sys
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.comparing.metrics import registry
+from plimsoll.analysis.comparing import metrics
 from plimsoll.cli import main
 from tests.support.comparable import write_both
 from tests.support.paths import DOCS
 
 TOY = '''
-from plimsoll.analysis.comparing.metrics.metric import Metric
+from plimsoll.analysis.comparing.metrics import Metric
 
 
 class RequestCount(Metric):
@@ -35,12 +35,12 @@ class RequestCount(Metric):
 def test_the_table_of_metrics_is_that_of_the_registry() -> None:
     text = (DOCS / "compare.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\|(.*)\|(.*)\|(.*)\|$", text.partition("| metric | meaning | limits |")[2], re.M)
-    documented = [tuple(cell.strip() for cell in row) for row in rows[1 : 1 + len(registry.METRICS)]]
+    documented = [tuple(cell.strip() for cell in row) for row in rows[1 : 1 + len(metrics.METRICS)]]
     assert documented == [
-        (_code(metric.names), metric.meaning, _code(metric.limits)) for metric in registry.METRICS
+        (_code(metric.names), metric.meaning, _code(metric.limits)) for metric in metrics.METRICS
     ]
     after = text.partition("| metric | meaning | limits |")[2].split("\n\n")[0]
-    assert len(after.strip().splitlines()) == 1 + len(registry.METRICS), "no row stands for what is not there"
+    assert len(after.strip().splitlines()) == 1 + len(metrics.METRICS), "no row stands for what is not there"
 
 
 def _code(words: tuple[str, ...]) -> str:
@@ -60,7 +60,7 @@ def test_a_toy_metric_gets_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "must be one of p99.9, p99, p95, p90, p50, mean, error share, answers, stalls over N ms, measure NAME"
         in unknown.stderr
     )
-    monkeypatch.setattr(registry, "METRICS", [*registry.METRICS, toy.RequestCount()])
+    monkeypatch.setattr(metrics, "METRICS", [*metrics.METRICS, toy.RequestCount()])
     result = CliRunner().invoke(main, [*arguments, "--gates", str(gates)])
     assert result.exit_code == 0, result.output
     assert " ".join(result.stdout.splitlines()[3].split()) == (

@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from plimsoll.analysis.statistics.percentiles import P999
 from plimsoll.analysis.statistics.run import measure
-from plimsoll.analysis.statistics.sample import P999
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT

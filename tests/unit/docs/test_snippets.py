@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.statistics.sample import P999, Sample
+from plimsoll.analysis.statistics.percentiles import P999, Sample
 from tests.support.paths import DOCS
 from tests.support.rundir import records, write_run
 

@@ -23,7 +23,7 @@ from plimsoll.analysis.regress.intake import add_runs, digest_run, select_readab
 from plimsoll.analysis.regress.nights import NightFacts, NightKey
 from plimsoll.analysis.regress.store import open_history
 from plimsoll.analysis.regress.tonight import judge_last_night
-from plimsoll.analysis.statistics.served import alike
+from plimsoll.analysis.statistics.standardised import alike
 from plimsoll.rundir.facts import RunFacts
 from tests.support.nights import OLD_IS_FINE, regress
 from tests.support.servedlogs import DAY_NS, day, imported, table

@@ -13,9 +13,9 @@ from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import report
 from plimsoll.analysis.report.sections.phases import medians_of
-from plimsoll.analysis.statistics.measurephases import began_ns, measures_by_phase
-from plimsoll.analysis.statistics.outcome import outcome_lines
-from plimsoll.analysis.statistics.phasewindows import PhaseWindow, line_of
+from plimsoll.analysis.statistics.measures import began_ns, measures_by_phase
+from plimsoll.analysis.statistics.phases import PhaseWindow, line_of
+from plimsoll.analysis.statistics.summary import outcome_lines
 from plimsoll.rundir.events import Event, Saturation
 from tests.support.phased_runs import ARTICLE, write_article_runs, write_articles
 from tests.support.scripted_runs import add_events

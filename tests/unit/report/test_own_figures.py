@@ -14,8 +14,7 @@ from plimsoll.analysis.report.sections.headline import (
     scripted_line,
     scripted_sentence,
 )
-from plimsoll.analysis.statistics.outcome import outcome_lines
-from plimsoll.analysis.statistics.summary import summarise
+from plimsoll.analysis.statistics.summary import outcome_lines, summarise
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import Request
 from plimsoll.rundir.write import RunWriter

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.statistics.timeline import Timeline
-from plimsoll.analysis.statistics.windows import minutes_of
+from plimsoll.analysis.statistics.windows import Timeline, minutes_of
 from tests.support.comparable import change
 from tests.support.rundir import records, write_run
 from tests.unit.report.test_comparison import figures_of, text_of

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.stalls import excluded_share
 from plimsoll.analysis.signoff.firstpage import FirstPage, first_page
 from plimsoll.analysis.signoff.words import clipped, limit_in_words
+from plimsoll.analysis.statistics.stalls import excluded_share
 from tests.support.comparable import change, judged, runs_of, write_both
 
 EVIDENCE = "48 files"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plimsoll.analysis.statistics.coincidence import (
+from plimsoll.analysis.statistics.stalls import (
     Aligned,
     Floats,
     coincidences,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from plimsoll.analysis.statistics.distance import Distance, distance
+from plimsoll.analysis.statistics.factors import Distance, distance
 
 
 def distances(sides: Sequence[Sequence[float]], in_pairs: bool) -> list[Distance]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.statistics.failedmeasures import FailedValue, failures_in, failures_of, median_with
+from plimsoll.analysis.statistics.measures import FailedValue, failures_in, failures_of, median_with
 from plimsoll.rundir.events import Event, Saturation
 
 TIMEOUT_US = 60_000_000

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.statistics.failures import answered_wrongly, counted_us, failed, timeout_us
-from plimsoll.analysis.statistics.interval import upper_bound_ms
+from plimsoll.analysis.statistics.binomial import upper_bound_ms
+from plimsoll.analysis.statistics.percentiles import NEVER_US, P99, P999, Sample, Times
+from plimsoll.analysis.statistics.requests import answered_wrongly, counted_us, failed, timeout_us
 from plimsoll.analysis.statistics.run import measure
-from plimsoll.analysis.statistics.sample import P99, P999, Sample
-from plimsoll.analysis.statistics.times import NEVER_US, Times
 from plimsoll.rundir.facts import Load, RunFacts
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.statistics.collect import collect
+from plimsoll.analysis.statistics.percentiles import NEVER_US, FailedTimes
 from plimsoll.analysis.statistics.routes import RouteFigures
-from plimsoll.analysis.statistics.run import figures_of, measure
-from plimsoll.analysis.statistics.times import NEVER_US, FailedTimes
+from plimsoll.analysis.statistics.run import collect, figures_of, measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.statistics.clusters import design_effect
-from plimsoll.analysis.statistics.interval import largest_count_above, upper_bound_ms
-from plimsoll.analysis.statistics.sample import P999, PERCENTILES, Sample, fewest, rank
-from plimsoll.analysis.statistics.times import narrow
+from plimsoll.analysis.statistics.binomial import design_effect, largest_count_above, upper_bound_ms
+from plimsoll.analysis.statistics.percentiles import P999, PERCENTILES, Sample, fewest, narrow, rank
 
 times = st.lists(st.integers(0, 2**33), min_size=1, max_size=300)
 

@@ -8,9 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.statistics.localhours import local_hours, time_zone, weekday
-from plimsoll.analysis.statistics.served import Served, alike, hours_of, packed, unpacked
-from plimsoll.analysis.statistics.standarddays import Reference, ServedDay
+from plimsoll.analysis.statistics.standardised import (
+    Reference,
+    Served,
+    ServedDay,
+    alike,
+    hours_of,
+    local_hours,
+    packed,
+    time_zone,
+    unpacked,
+    weekday,
+)
 from plimsoll.common.errors import SettingsError
 
 PAGE, IMAGE = 1, 2

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.statistics.timeline import HEAT_ROWS, MOST_BINS, Timeline, heat_edge_ms
-from plimsoll.analysis.statistics.times import NEVER_US, FailedTimes
-from plimsoll.analysis.statistics.windows import average_line, make_windows, merged_edges
+from plimsoll.analysis.statistics.percentiles import NEVER_US, FailedTimes
+from plimsoll.analysis.statistics.windows import (
+    HEAT_ROWS,
+    MOST_BINS,
+    Timeline,
+    average_line,
+    heat_edge_ms,
+    make_windows,
+    merged_edges,
+)
 
 requests = st.lists(
     st.tuples(st.integers(0, 10**16), st.integers(0, 2**33), st.integers(0, 2**32 - 1), st.booleans()),

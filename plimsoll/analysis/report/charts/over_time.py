@@ -19,9 +19,8 @@ from plimsoll.analysis.page.chart import (
 )
 from plimsoll.analysis.report.measured_run import Run
 from plimsoll.analysis.report.runs import failures_note
-from plimsoll.analysis.statistics.timeline import Timeline
-from plimsoll.analysis.statistics.times import NEVER_US
-from plimsoll.analysis.statistics.windows import Window
+from plimsoll.analysis.statistics.percentiles import NEVER_US
+from plimsoll.analysis.statistics.windows import Timeline, Window
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import WRONG_ANSWER, at_least, counted, milliseconds, seconds, significant
 from plimsoll.rundir.events import Span

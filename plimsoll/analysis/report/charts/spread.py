@@ -35,8 +35,8 @@ from plimsoll.analysis.report.runs import (
     failures_note,
     note_of,
 )
-from plimsoll.analysis.statistics.sample import PERCENTILES, fewest
-from plimsoll.analysis.statistics.timeline import heat_edge_ms
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
+from plimsoll.analysis.statistics.windows import heat_edge_ms
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import milliseconds, significant
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from plimsoll.analysis.page.section import HeadlineFigure
 from plimsoll.analysis.report.measured_run import MeasuredRun, Values
 from plimsoll.analysis.report.run_cautions import BOUND_NEEDS
-from plimsoll.analysis.statistics.figures import TimeFigures
-from plimsoll.analysis.statistics.sample import MILLION, P999, PERCENTILES, fewest, rank
+from plimsoll.analysis.statistics.percentiles import MILLION, P999, PERCENTILES, TimeFigures, fewest, rank
 from plimsoll.common.units import (
     WRONG_ANSWER,
     at_least,

@@ -13,7 +13,7 @@ from plimsoll.analysis.report.host_series import Floats, own_disks, own_pools, z
 from plimsoll.analysis.report.host_subjects import SUBJECTS
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, ScenarioRuns
-from plimsoll.analysis.statistics.measurephases import edges_ns
+from plimsoll.analysis.statistics.measures import edges_ns
 from plimsoll.analysis.statistics.phases import PHASES, WHOLE
 from plimsoll.common.units import counted, seconds, significant
 

@@ -20,7 +20,7 @@ from plimsoll.analysis.report.runs import (
     ScenarioRuns,
 )
 from plimsoll.analysis.report.sections.answer import spoken
-from plimsoll.analysis.statistics.figures import TimeFigures
+from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, significant
 

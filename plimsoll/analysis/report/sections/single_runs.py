@@ -10,7 +10,7 @@ from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.run_cautions import together_of
 from plimsoll.analysis.report.runs import FAILURES_COUNT, ScenarioRuns
-from plimsoll.analysis.statistics.figures import TimeFigures
+from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.routes import GrinderRow, RouteFigures
 from plimsoll.common.units import (
     ABSENT,

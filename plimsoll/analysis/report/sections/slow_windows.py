@@ -16,7 +16,7 @@ from plimsoll.analysis.report.host_series import Floats, zero_ns
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioRuns
 from plimsoll.analysis.report.sections.host import HostView, rows_of
-from plimsoll.analysis.statistics.coincidence import (
+from plimsoll.analysis.statistics.stalls import (
     FEWEST_SLOW,
     LEAST_SLOW_MS,
     Aligned,

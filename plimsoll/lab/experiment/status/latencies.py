@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.times import NEVER_US, Microseconds
+from plimsoll.analysis.statistics.percentiles import NEVER_US, Microseconds
 
 FEWEST = 1000  # requests for a p99.9
 _FINE = 10  # bits that are kept of a time: it is shown at most 0.2 % too long

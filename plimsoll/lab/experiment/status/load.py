@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plimsoll.analysis.statistics.failures import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.lab.experiment.status.latencies import Latencies
 from plimsoll.lab.experiment.status.model import LoadFigures

@@ -1,1 +1,0 @@
-"""The metrics that a gate may limit: one file each, listed in registry.py."""
