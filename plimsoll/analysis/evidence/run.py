@@ -186,8 +186,8 @@ def _reached_by_no_lag(run: RunEvidence) -> frozenset[str]:
     def is_reached(name: str, lag_ms: Times, response_ms: Times) -> bool:
         tenth = (MILLION - PERCENTILES[name]) / 10
         lags_ms = (lag_ms.get(deeper) for deeper in JUDGED if MILLION - PERCENTILES[deeper] <= tenth)
-        lag = next(lags_ms, None)
-        return lag is None or is_late(lag, response_ms.get(name))
+        lag, response = next(lags_ms, None), response_ms.get(name)
+        return response is not None and (lag is None or is_late(lag, response))
 
     return frozenset(
         name
