@@ -25,7 +25,7 @@ from plimsoll.common.units import ABSENT, counted, milliseconds, significant
 _PATH = click.Path(path_type=Path)
 _WIDTH = 108
 _WORDS: dict[Outcome, str] = {"PASS": "passed", "FAIL": "failed", "INCONCLUSIVE": "cannot be told yet"}
-_LONG = 1000
+_LONG = 1000  # letters of a sentence in Markdown
 
 
 def document_options(command: Callable[..., Any]) -> Callable[..., Any]:

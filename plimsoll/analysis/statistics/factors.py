@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from plimsoll.analysis.statistics.permutation import Evidence, GateValues, holm, paired, quantile, unpaired
+from plimsoll.analysis.statistics.permutation import Evidence, GateValues, holm, paired, t_quantile, unpaired
 
 ERROR = 0.05  # of all factors or comparisons together, and of an interval
 _FEWEST_PAIRS = 6  # of fewer, no arrangement is rare enough for an interval
@@ -252,7 +252,7 @@ class _Spread:
         """Return a mean of logarithms as a figure; `share` is its variance by that of one run."""
         if not self.free:
             return Estimate(math.exp(log), None, None)
-        wide = quantile(1 - error / 2, self.free) * self.deviation * math.sqrt(share)
+        wide = t_quantile(1 - error / 2, self.free) * self.deviation * math.sqrt(share)
         return Estimate(math.exp(log), math.exp(log - wide), math.exp(log + wide))
 
 

@@ -40,10 +40,10 @@ _TIE = 1e-9  # differences of sums that are equal but for rounding
 
 Values = NDArray[np.float64]
 _Arrangements = NDArray[np.int8]
-_STEPS = 200
-_EXACT = 1e-14
-_FAR = 1e6
-_EACH = 6 / 7
+_STEPS = 200  # of the bisection and of the continued fraction of t, far more than either takes
+_EXACT = 1e-14  # relative change at which that fraction has converged
+_FAR = 1e6  # beyond any t that is asked for
+_EACH = 6 / 7  # of what is left of the error that each look spends
 MOST_FORETOLD = 100  # runs a side; beyond, other remedies are better than patience
 POWER = 0.8
 _REACHED = 1 - 1e-9  # a p that is the level but for rounding reaches it
@@ -181,21 +181,21 @@ def _drawn_subsets(size: int, chosen: int, draws: int) -> _Arrangements:
     return (order < chosen).astype(np.int8)
 
 
-def cdf(t: float, df: float) -> float:
+def t_cdf(t: float, df: float) -> float:
     """Return P(T ≤ t) with `df` degrees of freedom."""
     tail = _incomplete_beta(df / (df + t * t), df / 2, 0.5) / 2
     return 1 - tail if t > 0 else tail
 
 
 @lru_cache(maxsize=4096)
-def quantile(share: float, df: float) -> float:
+def t_quantile(share: float, df: float) -> float:
     """Return the t below which `share` (0 to 1, neither of them) lies: by bisection."""
     low, high = -_FAR, _FAR
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        if cdf(middle, df) < share:
+        if t_cdf(middle, df) < share:
             low = middle
         else:
             high = middle
@@ -322,7 +322,7 @@ class GateValues:
             return None
         error, free = self._scale(runs)
         error /= _median_of_spread(self._known)
-        t = quantile(1 - self._reached(runs, self.alpha), free)
+        t = t_quantile(1 - self._reached(runs, self.alpha), free)
         far = t * (1 - 1 / (4 * free)) + NormalDist().inv_cdf(POWER) * math.sqrt(1 + t * t / (2 * free))
         return far * error
 
@@ -334,10 +334,10 @@ class GateValues:
         reached = self._reached(runs, alpha)
         if not reached:
             return 0.0
-        beyond = quantile(1 - reached, free)
+        beyond = t_quantile(1 - reached, free)
         known = self._known
         wide = math.sqrt((runs - self.runs) / self.runs)
-        kept, broken = (cdf((side * away / error - beyond) / wide, known) for side in (1, -1))
+        kept, broken = (t_cdf((side * away / error - beyond) / wide, known) for side in (1, -1))
         return kept + broken
 
     def _scale(self, runs: int) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.permutation import quantile
+from plimsoll.analysis.statistics.permutation import t_quantile
 
 IN_A_ROW = 10
 _HALF = IN_A_ROW // 2
@@ -64,7 +64,7 @@ def far_worse(baseline_ms: Sequence[float], candidate_ms: Sequence[float], error
     if len(baseline_ms) < 2 or not candidate_ms or min(*baseline_ms, *candidate_ms) <= 0:
         return []
     logs = [math.log(each) for each in baseline_ms]
-    t = quantile(1 - error / len(candidate_ms), len(logs) - 1)
+    t = t_quantile(1 - error / len(candidate_ms), len(logs) - 1)
     expected = fmean(logs) + t * stdev(logs) * math.sqrt(1 + 1 / len(logs))
     worst_ms = max(_WORSE * max(baseline_ms), _FELT_MS)
     return [at for at, ms in enumerate(candidate_ms) if ms > worst_ms and math.log(ms) > expected]

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 from plimsoll.analysis.comparing.looks import LOOKS_FILE, Look, number_of
 from plimsoll.analysis.statistics.binomial import ShareOfRuns
 from plimsoll.analysis.statistics.percentiles import P999
-from plimsoll.analysis.statistics.permutation import cdf, quantile, spent
+from plimsoll.analysis.statistics.permutation import spent, t_cdf, t_quantile
 from plimsoll.analysis.statistics.requests import PhaseRequests, cut_alike
 from plimsoll.analysis.statistics.stalls import excluded_share, far_worse, worst_us
 from plimsoll.cli import main
@@ -415,8 +415,8 @@ STUDENT = [(6.314, 1, 0.95), (2.353, 3, 0.95), (1.943, 6, 0.95), (2.571, 5, 0.97
 
 @pytest.mark.parametrize(("t", "df", "share"), STUDENT)
 def test_students_t_is_that_of_the_tables(t: float, df: int, share: float) -> None:
-    assert cdf(t, df) == pytest.approx(share, abs=1e-4)
-    assert quantile(share, df) == pytest.approx(t, abs=1e-3)
+    assert t_cdf(t, df) == pytest.approx(share, abs=1e-4)
+    assert t_quantile(share, df) == pytest.approx(t, abs=1e-3)
 
 
 def test_the_excluded_share_of_29_runs_is_ten_percent() -> None:
