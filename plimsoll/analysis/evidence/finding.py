@@ -63,7 +63,7 @@ class FindingKind(Enum):
         "generator-limited",
         Severity.BAD,
         "At some percentile, the load generator's own lag is over 1 ms and over 5 % of the response time. "
-        "Gates on percentiles that it cannot have changed are decided all the same.",
+        "Gates on percentiles that it does not reach are decided all the same.",
         "Use a lower speed or rate, or give the load generator a machine of its own.",
     )
     SHARED_MACHINE = Rule(
@@ -424,7 +424,7 @@ class Finding:
 
     `scenario` is None where it concerns all; `runs` are the names of the runs (hostile). `worse` says that it
     shows the candidate to be worse: then it breaks the gate instead of leaving it undecided. `remedy` is more
-    specific than that of its kind, where given. `spares` are the metrics that it cannot have changed.
+    specific than that of its kind, where given. `spares` are the metrics that it does not reach.
     """
 
     kind: FindingKind

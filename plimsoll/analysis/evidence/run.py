@@ -24,7 +24,7 @@ _RETRIED_FRACTION = 0.01
 # Of all cores' time, and of each second: with more, who is slow is not known.
 _MUCH_BUSY = 0.9
 MUCH_TAKEN_MS = 100
-_LATE = "the generator sent late"  # so begins the reason of run.json where that is all
+SENT_LATE = "the generator sent late"  # so begins the reason in run.json where that is all
 _WAITED = 1.05  # times the p99.9 without waiting for one's own client, past which that wait is a doubt
 
 Times = Mapping[str, float | None]
@@ -123,7 +123,7 @@ def run_findings(run: RunEvidence) -> Iterator[Finding]:
         *_parts(run),
         *pool_findings(run.pool_work),
     ):
-        spares = _reached_by_no_lag(run) if kind is FindingKind.GENERATOR_LIMITED else frozenset[str]()
+        spares = _out_of_reach(run) if kind is FindingKind.GENERATOR_LIMITED else frozenset[str]()
         yield Finding(kind, f"{run.name} {text}", (run.name,), run.scenario, own_remedy=remedy, spares=spares)
 
 
@@ -172,14 +172,14 @@ def late_percentiles(lag_ms: Times, response_ms: Times) -> list[str]:
     return [name for name, lag in lag_ms.items() if is_late(lag, response_ms.get(name))]
 
 
-def _reached_by_no_lag(run: RunEvidence) -> frozenset[str]:
-    """Return the percentiles that the generator's lag cannot have changed, where only lag was its limit.
+def _out_of_reach(run: RunEvidence) -> frozenset[str]:
+    """Return the percentiles that the generator's lag does not reach, where only lag was its limit.
 
-    Of the requests that are slower than such a percentile, no more than a tenth were sent later than the
+    Of the slowest requests, those from such a percentile on, no more than a tenth were sent later than the
     rule allows at it. The p50 is one if the lag's p95 is short beside it.
     """
     facts = run.directory.facts
-    otherwise = facts.generator_limited and not (facts.generator_limited_reason or "").startswith(_LATE)
+    otherwise = facts.generator_limited and not (facts.generator_limited_reason or "").startswith(SENT_LATE)
     if facts.loop != "open" or facts.merged or otherwise:
         return frozenset()
 
@@ -199,7 +199,7 @@ def _reached_by_no_lag(run: RunEvidence) -> frozenset[str]:
 def _generator(run: RunEvidence) -> _Found:
     facts = run.directory.facts
     reason = facts.generator_limited_reason or ""
-    if reason.startswith(_LATE):  # by how much is said once
+    if reason.startswith(SENT_LATE):  # by how much is said once
         reason = reason.partition("; ")[2]
     remedy = f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else None
     if facts.loop == "open":

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from plimsoll.analysis.evidence.run import SENT_LATE
 from plimsoll.cli import main
 from plimsoll.rundir.check import records_sha256
 from plimsoll.rundir.read import RunDirectory
@@ -210,6 +211,15 @@ SPARED: list[tuple[str, str, dict[str, Any], list[str]]] = [
         ["INCONCLUSIVE", "INCONCLUSIVE"],
     ),
     (
+        "the run itself says that it was late",
+        P50,
+        {
+            "generator_limited": True,
+            "generator_limited_reason": f"{SENT_LATE}: by 90 ms; use a lower --speed",
+        },
+        ["PASS", "PASS"],
+    ),
+    (
         "nobody knows what limited it",
         P50,
         {"generator_limited": True},
@@ -229,6 +239,11 @@ def test_a_generator_that_is_seldom_late_bars_what_its_lag_can_change(
     found = verdict(tmp_path, gates)
     assert [gate["verdict"] for gate in found["gates"]] == outcomes, what
     assert "generator-limited" in names(found)
+
+
+def test_the_replay_says_in_these_words_that_it_was_late() -> None:
+    source = Path(__file__).parents[3] / "replay" / "record" / "summary.go"
+    assert f'"{SENT_LATE}: ' in source.read_text()
 
 
 @pytest.mark.parametrize(("what", "count", "spoil", "metric"), LATE, ids=[row[0] for row in LATE])
