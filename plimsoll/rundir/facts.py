@@ -190,9 +190,9 @@ class Preconditioned(_Model):
 class Storage(_Model):
     """The storage under the site. `emulated` says what was imitated by slowing another disk down, else None.
 
-    `clone` is how the site was copied there, `facts` what the lab read of the host (lab/facts), `tuning` what
-    it set there for this run, `cache` what it did to the caches, None where it did not look after them.
-    `precondition` is None for a volume that was left as it is.
+    `clone` is how the site was copied there, `facts` what the lab read of the host (plimsoll/lab/facts),
+    `tuning` what it set there for this run, `cache` what it did to the caches, None where it did not look
+    after them. `precondition` is None for a volume that was left as it is.
     """
 
     emulated: str | None = None

@@ -84,7 +84,8 @@ class Settings(ProbedSettings, ChangingSettings):
         3600.0, gt=0, le=86400, description="Seconds of silence after which a page, or the command, fails."
     )
     installer: Annotated[Path, AfterValidator(_readable)] = Field(
-        STAND_IN, description="YAML file of the installer's pages; default: scenarios/xenforo/stand-in.yml."
+        STAND_IN,
+        description="YAML file of the installer's pages; default: plimsoll/scenarios/xenforo/stand-in.yml.",
     )
     ssh: Annotated[Remote | None, NoLoad("where the load goes")] = Field(
         None, description="USER@HOST[:PORT] on which to run the upgrade's command, in place of the pages."

@@ -38,8 +38,9 @@ var kindWords = []struct {
 	{"timeout", record.Timeout},
 }
 
-// errorKind returns the kind for k6's tags error_code (0: none), error and status, as analysis/importing/k6_errors.py
-// has it. A whole response is no error, whatever its status: k6's codes 1400 to 1599 only repeat that.
+// errorKind returns the kind for k6's tags error_code (0: none), error and status, as
+// plimsoll/analysis/importing/k6_errors.py has it. A whole response is no error, whatever its status: k6's codes
+// 1400 to 1599 only repeat that.
 func errorKind(code int, text string, status int) record.ErrorKind {
 	if status > 0 || code == 0 && text == "" {
 		return record.None

@@ -22,8 +22,8 @@ type Verdict struct {
 	Says    string  `json:"says"`
 }
 
-// judge says what became of a limit. The same rules are in analysis/merging/limits.py, and both are held against
-// tests/fixtures/limits.json.
+// judge says what became of a limit. The same rules are in plimsoll/analysis/merging/limits.py, and both are
+// held against tests/fixtures/limits.json.
 func (l Limit) judge(s *Summary) Verdict {
 	outcome, says := l.compare(s)
 	if outcome == Kept {

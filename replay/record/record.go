@@ -47,7 +47,7 @@ func (r *Record) ResponseUS() uint64 { return uint64(r.LagUS) + uint64(r.TotalUS
 
 // Failed reports whether a request is a failure: it got no whole response, or a wrong answer. That is a status of 500 or
 // more, or 429, where the log has none of the same class; and one of 400 or more where the log has one below 400. The
-// same rule is in analysis/statistics/requests.py.
+// same rule is in plimsoll/analysis/statistics/requests.py.
 func (r *Record) Failed() bool {
 	if r.Error != None {
 		return true

@@ -22,7 +22,7 @@ type goldenClient struct {
 	Owners    map[string]int `json:"owners"` // by bounds, as --execution-segment-sequence has them
 }
 
-// TestSharesAreThoseOfTheTable holds the shares to a table that analysis/sharing is held to as well: runs of different
+// TestSharesAreThoseOfTheTable holds the shares to a table that benchmarks/sharing is held to as well: runs of different
 // versions can be compared only if the same clients are together. To write it anew: go test ./traffic -run OfTheTable
 // -update.
 func TestSharesAreThoseOfTheTable(t *testing.T) {

@@ -1,7 +1,7 @@
 """The registry of all that observers know of a host (docs/observers.md): subjects, and their rows.
 
 A line here is drawn in the report, has a limit beyond which it stands out, and may be what slow windows have
-in common: analysis/report/host_rows.py has the type. What it names of host.csv is read once a run.
+in common: plimsoll/analysis/report/host_rows.py has the type. What it names of host.csv is read once a run.
 """
 
 import re

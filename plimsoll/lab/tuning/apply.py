@@ -25,7 +25,7 @@ from plimsoll.lab.tuning.plan import TuningError, TuningPlan, plan_tuning, touch
 
 FOLDER = "/var/lib/plimsoll/tuning"  # whatever `work` is: others must find it
 _NAME = re.compile(r"plimsoll-[a-z0-9-]{1,60}")
-# $1 is the file. It comes into being whole; who writes it has the machine to itself (lab/experiment/lock.py).
+# $1 is the file. It comes into being whole; who writes it has locked the machine.
 _WRITE = """if [ -e "$1" ]; then exit 73; fi
 mkdir -p -- "${1%/*}" && cat >"$1.new" && { sync -- "$1.new" 2>/dev/null || sync; } || exit 1
 mv -- "$1.new" "$1" || exit 1

@@ -1,4 +1,4 @@
-"""A chart is one file and one line of analysis/report/charts/__init__.py."""
+"""A chart is one file and one line of plimsoll/analysis/report/charts/__init__.py."""
 
 from importlib import import_module
 from pathlib import Path
