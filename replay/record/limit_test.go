@@ -10,7 +10,7 @@ import (
 
 const timeout = 30 * time.Second
 
-// TestLimitsAreJudgedAsInPython: the same table is read by tests/unit/merging/test_merge_limits.py.
+// TestLimitsAreJudgedAsInPython: the same table is read by tests/unit/exchange/test_merge_limits.py.
 func TestLimitsAreJudgedAsInPython(t *testing.T) {
 	text, err := os.ReadFile("../../tests/fixtures/limits.json")
 	if err != nil {

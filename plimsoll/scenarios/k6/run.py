@@ -22,10 +22,10 @@ from types import FrameType
 
 from pydantic import BaseModel
 
-from plimsoll.analysis.importing.deposit import Deposit, limited_reason
-from plimsoll.analysis.importing.k6_assembler import K6Assembler
-from plimsoll.analysis.importing.k6_reader import K6Reader
-from plimsoll.analysis.importing.lines import lines_from_pipe
+from plimsoll.analysis.exchange.deposit import Deposit, limited_reason
+from plimsoll.analysis.exchange.k6_assembler import K6Assembler
+from plimsoll.analysis.exchange.k6_reader import K6Reader
+from plimsoll.analysis.exchange.lines import lines_from_pipe
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import redact

@@ -19,7 +19,7 @@ from locust.env import Environment
 from locust.exception import StopUser
 from locust.runners import STATE_MISSING, LocalRunner, MasterRunner, WorkerNode, WorkerRunner
 
-from plimsoll.analysis.merging.merge import merge
+from plimsoll.analysis.exchange.merge import merge
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.find import point_latest

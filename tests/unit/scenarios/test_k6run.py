@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.importing.deposit import Deposit
-from plimsoll.analysis.importing.k6_assembler import K6Assembler
-from plimsoll.analysis.importing.k6_reader import K6Reader
+from plimsoll.analysis.exchange.deposit import Deposit
+from plimsoll.analysis.exchange.k6_assembler import K6Assembler
+from plimsoll.analysis.exchange.k6_reader import K6Reader
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.facts import RunFacts

@@ -1,0 +1,74 @@
+"""One run directory becomes one file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from plimsoll.analysis.exchange.formats import FORMATS
+from plimsoll.analysis.exchange.outfile import check
+from plimsoll.common.files import STDOUT, open_output
+from plimsoll.common.hostile import printable
+from plimsoll.common.units import counted
+from plimsoll.rundir.read import RunDirectory
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """The file that was written, and how its run ended."""
+
+    run: Path
+    to: str
+    out: Path
+    requests: int
+    status: str
+    reason: str | None
+
+    @property
+    def whole(self) -> bool:
+        """True where the run ran to its end."""
+        return self.status == "complete"
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints."""
+        return {
+            "format": 1,
+            "run": str(self.run),
+            "to": self.to,
+            "out": str(self.out),
+            "bytes": self.out.stat().st_size if self.out.is_file() else None,
+            "requests": self.requests,
+            "status": self.status,
+            "reason": self.reason,
+        }
+
+    def lines(self) -> list[str]:
+        """Return what the command prints."""
+        said = [f"{self.out}: {counted(self.requests, 'request')} of {self.run}"]
+        if not self.whole:
+            why = f": {printable(self.reason)}" if self.reason else ""
+            said.append(f"  the run is {self.status}{why}; this is what there is of it")
+        return said
+
+
+def export(path: Path, to: str, out: Path, progress: Progress = lambda *_: None) -> ExportResult:
+    """Write run directory `path` to `out` (`-`: standard output) in format `to`, one of `FORMATS`.
+
+    `out` is whole or not there. `progress` is called with the requests done and all there are. Raises
+    PlimsollError.
+    """
+    run = RunDirectory.open(path)
+    if out != STDOUT:
+        check(out, path)
+    done = 0
+
+    def advance(requests: int) -> None:
+        nonlocal done
+        done += requests
+        progress(done, run.requests.count)
+
+    requests, write = FORMATS[to].prepare(run, advance)
+    with open_output(out) as file:
+        write(file)
+    return ExportResult(path, to, out, requests, run.status, run.facts.reason)

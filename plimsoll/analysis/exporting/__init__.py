@@ -1,1 +1,0 @@
-"""Run directories become files that other programs read."""

@@ -1,1 +1,0 @@
-"""Shards of one run become one run: what `plimsoll merge` does."""

@@ -1,0 +1,180 @@
+"""The figures of a merged run are those of all its shards' records, computed by brute force."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.statistics.run import measure
+from plimsoll.rundir.read import RunDirectory
+from tests.support.rundir import ERRORS, records
+from tests.support.sharded import OF, instance
+
+# In millionths: 0.999 of 1,000 is 999, but not to a computer.
+NAMES = {"p50": 500_000, "p90": 900_000, "p95": 950_000, "p99": 990_000, "p99.9": 999_000, "p99.99": 999_900}
+MILLION = 1_000_000
+TIMEOUT_US = 700_000  # less than some requests took
+LOAD = {"digest": "d", "settings": {"timeout_s": TIMEOUT_US / 1e6}}
+
+
+def random_shard(seed: int, count: int) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    return records(
+        count,
+        due_ns=np.sort(random.integers(0, 10**10, count)),
+        lag_us=random.integers(0, 3000, count),
+        total_us=random.integers(1, 10**6, count),
+        ttfb_us=random.integers(0, 1000, count),
+        bytes=random.integers(0, 10**6, count),
+        route=random.integers(0, 3, count),
+        status=random.choice([200, 301, 404], count),
+        error=random.choice([0, 0, 0, 4, 5], count),
+        flags=random.choice([0, 1, 8, 16, 17], count),
+    )
+
+
+def failures(table: np.ndarray) -> np.ndarray:
+    """Every log here says 200: a 404 is a wrong answer."""
+    return np.array([row["error"] > 0 or row["status"] == 404 for row in table], dtype=bool)
+
+
+def as_counted(took_us: np.ndarray, bad: np.ndarray) -> np.ndarray:
+    return np.where(bad, np.maximum(took_us, TIMEOUT_US), took_us)
+
+
+def exactly(values_us: np.ndarray, bad: np.ndarray | None = None) -> dict[str, float | None]:
+    """Mean, extremes and nearest-rank percentiles in ms; None of fewer than 1/(1−q) values.
+
+    Those from the fastest of the `bad` ones on are None too."""
+    found = _ranked(values_us)
+    if bad is None or not bad.any():
+        return found
+    from_ms = values_us[bad].min() / 1000
+    return {
+        name: value if value is None or name == "mean" or value < from_ms else None
+        for name, value in found.items()
+    }
+
+
+def _ranked(values_us: np.ndarray) -> dict[str, float | None]:
+    if not len(values_us):
+        return dict.fromkeys((*NAMES, "min", "max", "mean"))
+    whole, n = np.sort(values_us.astype(np.int64)), len(values_us)
+    found: dict[str, float | None] = {
+        name: int(whole[-(-n * ppm // MILLION) - 1]) / 1000 if n * (MILLION - ppm) >= MILLION else None
+        for name, ppm in NAMES.items()
+    }
+    return found | {"min": whole.min() / 1000, "max": whole.max() / 1000, "mean": whole.mean() / 1000}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    counts=some.lists(some.integers(0, 1500), min_size=OF, max_size=OF).filter(any), seed=some.integers(0, 99)
+)
+def test_percentiles_and_counts_are_those_of_all_records(
+    tmp_path_factory: pytest.TempPathFactory, counts: list[int], seed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("shards")
+    tables = [random_shard(seed + number, count) for number, count in enumerate(counts)]
+    routes = [["page", "image", "css-js"], ["css-js", "page", "feed"], ["image"], []]
+    errors = [ERRORS, ERRORS, ["none", *ERRORS[:0:-1]], ERRORS]  # their numbers too may differ
+    shards = [
+        instance(
+            folder / str(n),
+            n,
+            tables[n],
+            shard={"planned": counts},
+            routes=routes[n],
+            errors=errors[n],
+            load=LOAD,
+        )
+        for n in range(OF)
+    ]
+    merge(shards, folder / "run")
+    every = np.concatenate(tables)
+    summary = json.loads((folder / "run" / "summary.json").read_text())
+    measured = every[every["flags"] & 8 == 0]
+    lag_us, total_us = measured["lag_us"].astype(np.int64), measured["total_us"].astype(np.int64)
+    bad = failures(measured)
+    wanted: dict[str, tuple[np.ndarray, np.ndarray | None]] = {
+        "response_ms": (as_counted(lag_us + total_us, bad), bad),
+        "service_ms": (as_counted(total_us, bad), bad),
+        "lag_ms": (lag_us[measured["flags"] & 16 == 0], None),
+        "ttfb_ms": (measured["ttfb_us"][(measured["ttfb_us"] > 0) & ~bad], None),
+    }
+    for key, (values_us, among) in wanted.items():
+        for name, value in exactly(values_us, among).items():
+            assert summary[key][name] == (None if value is None else pytest.approx(value, rel=1e-12)), name
+    counted = summary["requests"]
+    assert counted["sent"] == counted["total"] == len(every) == sum(counts)
+    assert counted["warmup"] == len(every) - len(measured)
+    assert counted["errors"] == int((measured["error"] > 0).sum())
+    assert counted["queued"] == int((measured["flags"] & 16 > 0).sum())
+    assert counted["retried"] == OF, "each says that it retried one"
+    if len(measured):
+        check_names(folder / "run", tables, routes, errors)
+    for each, table in zip(summary["instances"], tables, strict=True):
+        own = table[table["flags"] & 8 == 0]
+        own_lag = own["lag_us"][own["flags"] & 16 == 0]
+        assert {key: each["lag_ms"][key] for key in ("p50", "p99", "p99.9", "max")} == {
+            key: exactly(own_lag)[key] for key in ("p50", "p99", "p99.9", "max")
+        }
+        own_bad = failures(own)
+        response = exactly(as_counted(own["lag_us"].astype(np.int64) + own["total_us"], own_bad), own_bad)
+        assert each["response_ms"]["p99.9"] == response["p99.9"]
+        assert (each["sent"], each["errors"]) == (len(table), int((own["error"] > 0).sum()))
+
+
+def check_names(
+    path: Path, tables: list[np.ndarray], routes: list[list[str]], errors: list[list[str]]
+) -> None:
+    """Each route and each error, by name: their numbers differ from shard to shard."""
+    run = RunDirectory.open(path)
+    of_route, of_error = Counter[str](), Counter[str]()
+    for table, names, kinds in zip(tables, routes, errors, strict=True):
+        for number in table["route"]:
+            of_route[names[number] if number < len(names) else f"route {number}"] += 1
+        of_error.update(kinds[number] for number in table["error"])
+    records = run.requests.mapped()
+    assert Counter(run.route_name(n) for n in records["route"]) == of_route
+    assert Counter(run.error_name(n) for n in records["error"]) == of_error
+    assert measure(run).requests > 0
+
+
+def test_records_are_those_of_the_shards_and_stand_in_the_order_of_their_ends(tmp_path: Path) -> None:
+    tables = [random_shard(n, 500) for n in range(OF)]
+    for n, table in enumerate(tables):
+        table["client"] = n + 1
+    shards = [instance(tmp_path / str(n), n, tables[n], shard={"planned": [500] * OF}) for n in range(OF)]
+    merge(shards, tmp_path / "run")
+    found = np.load(tmp_path / "run" / "requests.npy")
+    wanted = np.concatenate(tables)
+    done = wanted["due_ns"] + (wanted["lag_us"].astype("i8") + wanted["total_us"]) * 1000
+    wanted = wanted[np.argsort(done, kind="stable")]
+    columns: list[Any] = [name for name in found.dtype.names if name not in ("route", "error")]
+    for column in columns:
+        assert np.array_equal(found[column], wanted[column]), column
+
+
+def test_the_same_shards_make_the_same_records_whatever_order_they_are_given_in(tmp_path: Path) -> None:
+    shards = [instance(tmp_path / str(n), n, random_shard(7, 400)) for n in range(OF)]
+    made = []
+    for number, given_as in enumerate((shards, shards, shards[::-1])):
+        merge(given_as, tmp_path / f"run{number}")
+        made.append((tmp_path / f"run{number}" / "requests.npy").read_bytes())
+    assert made[0] == made[1] == made[2]
+
+
+def test_a_shard_whose_last_record_is_cut_off_gives_the_whole_ones(tmp_path: Path) -> None:
+    shards = [instance(tmp_path / str(n), n, status="running" if n == 1 else "complete") for n in range(OF)]
+    with (shards[1] / "requests.npy").open("ab") as file:
+        file.write(b"x" * 67)
+    run = merge(shards, tmp_path / "run", now_s=2e9)
+    assert run.facts.status == "interrupted"
+    assert len(np.load(tmp_path / "run" / "requests.npy")) == 400
