@@ -18,9 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
 from plimsoll.analysis.page.chart import Chart, Json, axis, layout, rounded
-from plimsoll.analysis.report.host_rows import HostRow
-from plimsoll.analysis.report.host_subjects import SUBJECTS
 from plimsoll.analysis.statistics.percentiles import NEVER_US
 from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
 from plimsoll.common.errors import PlimsollError

@@ -10,6 +10,7 @@ from typing import Any
 from plimsoll.analysis.evidence.agreement import side_findings
 from plimsoll.analysis.evidence.failedmeasures import Tries, measure_finding
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.host_rows import ARC_HITS
 from plimsoll.analysis.evidence.order import identity_findings
 from plimsoll.analysis.evidence.storage import (
     cache_findings,
@@ -17,7 +18,6 @@ from plimsoll.analysis.evidence.storage import (
     drive_findings,
     precondition_findings,
 )
-from plimsoll.analysis.report.host_subjects import ARC_HITS
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.run_cautions import Caution
 from plimsoll.analysis.report.runs import BackendRuns, RepeatFigures, ScenarioFigures, ScenarioRuns

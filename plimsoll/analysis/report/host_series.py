@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from plimsoll.analysis.evidence.host_rows import LATENCY
 from plimsoll.analysis.evidence.poolwork import named_facts
-from plimsoll.analysis.report.host_subjects import LATENCY
 from plimsoll.analysis.report.measured_run import MeasuredRun
 
 # What is beyond was written by no observer of ours.

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.host_rows import HostCounters, counters_of
 from plimsoll.analysis.evidence.run import JUDGED, Observation, RunEvidence, run_findings
 from plimsoll.analysis.page.chart import RUN_COLOURS, colour_of
-from plimsoll.analysis.report.host_subjects import HostCounters, counters_of
 from plimsoll.analysis.statistics.measures import (
     MS_OF,
     FailedValue,

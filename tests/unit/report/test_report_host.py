@@ -11,10 +11,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
-from plimsoll.analysis.report.host_rows import HostRow
-from plimsoll.analysis.report.host_subjects import SUBJECTS
 from plimsoll.analysis.report.sections.host import Binned, PhaseMean, RowFigures, TimeBins, weight_of
 from plimsoll.common.files import read_regular_lines
 from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, write_experiment

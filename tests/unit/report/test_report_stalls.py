@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.host_rows import HostRow
-from plimsoll.analysis.report.host_subjects import SUBJECTS
 from plimsoll.analysis.report.sections.slow_windows import in_words
 from plimsoll.cli import main
 from tests.support import stalled_hosts

@@ -6,8 +6,8 @@ from statistics import median
 
 import numpy as np
 
+from plimsoll.analysis.evidence.host_rows import ARC_HITS
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points
-from plimsoll.analysis.report.host_subjects import ARC_HITS
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, note_of
 from plimsoll.common.hostile import plotly_text

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow, HostSubject
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.charts.host import HostAxis, HostLine, HostStrip, host_chart
-from plimsoll.analysis.report.host_rows import HostRow, HostSubject
 from plimsoll.analysis.report.host_series import Floats, own_disks, own_pools, zero_ns
-from plimsoll.analysis.report.host_subjects import SUBJECTS
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.measures import edges_ns

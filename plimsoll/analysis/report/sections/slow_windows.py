@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from plimsoll.analysis.evidence.host_rows import Depth, HostRow
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Row, Table
-from plimsoll.analysis.report.host_rows import Depth, HostRow
 from plimsoll.analysis.report.host_series import Floats, zero_ns
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioRuns
