@@ -13,7 +13,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FILES = {
     "gates.yml": "plimsoll.analysis.comparing.gates:Gates",
     "hosts.yml": "plimsoll.lab.hosts:HostsFile",
-    "lab.yml": "plimsoll.lab.experiment.settings:Lab",
+    "lab.yml": "plimsoll.lab.experiment.labfile:Lab",
     "plimsoll.yml": "plimsoll.scenarios.running.clonelist:SiteConfig",
 }
 

@@ -36,3 +36,9 @@ def built_replay_program() -> str:
     if not Path(program).is_file():
         raise PlimsollError(missing_replay())
     return program
+
+
+def plimsoll_command() -> list[str]:
+    """Return the command `plimsoll` of this very installation."""
+    beside = Path(sys.executable).with_name("plimsoll")
+    return [str(beside)] if beside.exists() else [sys.executable, "-m", "plimsoll"]

@@ -14,9 +14,9 @@ from plimsoll.common.files import open_replacement
 from plimsoll.common.units import counted, seconds
 from plimsoll.common.validation import parse_model
 from plimsoll.init.answers import Disk, Limits, Log, Site, Under
-from plimsoll.lab.experiment import settings
-from plimsoll.lab.experiment.checked import all_problems
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.plan import lasts_s
+from plimsoll.lab.experiment.problems import all_problems, key_problems
 
 _FEWEST_REPEATS, _MOST_REPEATS = 4, 20
 _SHORTEST_RUN_S, _LONGEST_RUN_S = 60, 900
@@ -252,13 +252,13 @@ def quoted(text: str) -> str:
 def estimate_s(told: Answers, each: Lengths) -> float:
     """Return about how long an experiment takes, as `plimsoll lab check` says it."""
     text = lab_text(told, each)
-    return lasts_s(parse_model(text, LAB_FILE, settings.Lab, settings.MANUAL, settings.problems)) or 0.0
+    return lasts_s(parse_model(text, LAB_FILE, Lab, MANUAL, key_problems)) or 0.0
 
 
 def write_experiment(folder: Path, told: Answers, found: Lengths, as_json: bool) -> None:
     """Write both files, neither over one that exists, and say what comes next. Raises OutputError."""
     lab, limits = lab_text(told, found), gates_text(told, found)
-    read = parse_model(lab, LAB_FILE, settings.Lab, settings.MANUAL, all_problems)
+    read = parse_model(lab, LAB_FILE, Lab, MANUAL, all_problems)
     parse_model(limits, GATES_FILE, gates.Gates, gates.MANUAL, gates.problems)
     _write_new(folder / GATES_FILE, limits)
     try:

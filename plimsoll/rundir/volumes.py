@@ -2,10 +2,12 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from plimsoll.common.files import read_lines
 from plimsoll.common.units import counted, size_text
 
 # None that reads: fio 3.33 also syncs after reads, when there is nothing to save.
@@ -185,3 +187,8 @@ def last_filling(every: Sequence[VolumeRound], volume: str) -> list[VolumeRound]
     """Return those of the last filling of `volume`, the filling itself first; empty before it. Pure."""
     own = [one for one in every if one.volume == volume]
     return [one for one in own if one.filling == own[-1].filling]
+
+
+def read_rounds(path: Path) -> list[VolumeRound]:
+    """Return the rounds in `path`, of all volumes and fillings; a line that is none is left out."""
+    return [one for value in read_lines(path) if (one := round_of(value))]

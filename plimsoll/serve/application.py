@@ -54,8 +54,8 @@ from plimsoll.analysis.report.sections.storage import differences_table
 from plimsoll.common.errors import PlimsollError, SettingsError, gravest_first
 from plimsoll.common.hostile import printable, script_json
 from plimsoll.lab.experiment.folder import ExperimentFolder
-from plimsoll.lab.experiment.status.look import Watch
 from plimsoll.lab.experiment.status.text import lines
+from plimsoll.lab.experiment.status.watch import Watch
 from plimsoll.serve.catalogue import (
     SORTS,
     Catalogue,

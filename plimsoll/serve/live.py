@@ -26,16 +26,15 @@ from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import is_figure, plotly_text, printable
 from plimsoll.common.units import ABSENT, at_least, counted, milliseconds, seconds, significant
 from plimsoll.lab.experiment.folder import ExperimentFolder
-from plimsoll.lab.experiment.status.latencies import BINS, NEVER_BIN, bin_of, p999_bin, upper_us
-from plimsoll.lab.experiment.status.look import Watch
-from plimsoll.lab.experiment.status.running import EVENTS_FILE as LAB_EVENTS_FILE
-from plimsoll.lab.experiment.status.tail import Tail
+from plimsoll.lab.experiment.status.running import BINS, NEVER_BIN, bin_of, p999_bin, upper_us
+from plimsoll.lab.experiment.status.running import LAB_EVENTS_FILE as LAB_EVENTS_FILE
 from plimsoll.lab.experiment.status.text import lines
+from plimsoll.lab.experiment.status.watch import Watch
 from plimsoll.rundir.events import Event, Span, parsed_event, spans
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE, REQUESTS_FILE
 from plimsoll.rundir.read import read_facts
-from plimsoll.rundir.records import HEADER_BYTES, QUEUED, RECORD, WARMUP, Records
+from plimsoll.rundir.records import HEADER_BYTES, QUEUED, RECORD, WARMUP, Records, Tail
 from plimsoll.serve.catalogue import Catalogue, Contents, ExperimentItem, RunItem, lies_inside, newest_first
 
 _RESENT_S = 5  # seconds that are sent again: late ones may have come in

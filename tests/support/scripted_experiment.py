@@ -6,11 +6,10 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from plimsoll.lab.experiment.experiment import planned
+from plimsoll.lab.experiment.design import planned
 from plimsoll.lab.experiment.folder import make_folder
-from plimsoll.lab.experiment.settings import Lab
-from plimsoll.lab.experiment.status.look import Watch
-from plimsoll.lab.experiment.status.model import Status
+from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.status.watch import Status, Watch
 
 STARTS = datetime(2026, 11, 22, 20, 0, tzinfo=UTC)
 PHASES = {"before_s": 60, "during_s": 120, "after_s": 60}

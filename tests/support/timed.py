@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from plimsoll.lab.experiment.settings import read_lab
+from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.schedule.installation import Schedule, ScheduleFolders
 
 LAB = """\

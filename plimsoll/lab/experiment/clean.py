@@ -1,22 +1,60 @@
-"""Finds and removes what experiments of one name left: by name, never by memory."""
+"""`plimsoll lab clean`: what experiments of one name left, found and removed: by name, never by memory."""
 
+import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
 
 from plimsoll.common.errors import PlimsollError
-from plimsoll.lab.experiment.factors.variants import rigs_in
+from plimsoll.common.hostile import printable
+from plimsoll.lab.experiment.design import rigs_in
 from plimsoll.lab.experiment.folder import folders
-from plimsoll.lab.experiment.lock import held
-from plimsoll.lab.experiment.rig import Rig
-from plimsoll.lab.experiment.rigs import Machines, rig_of
-from plimsoll.lab.experiment.settings import Backend, Lab
+from plimsoll.lab.experiment.labfile import Backend, Lab
+from plimsoll.lab.experiment.machines import Machines, lock_machine
+from plimsoll.lab.experiment.notices import Say
+from plimsoll.lab.experiment.problems import read_lab
+from plimsoll.lab.experiment.rig import Rig, rig_of
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.tuning import JournalPlace, put_back
 from plimsoll.lab.tuning.apply import journals_on
 
-Say = Callable[[str], None]
+
+@click.command()
+@click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
+@click.option("--list", "list_only", is_flag=True, help="List what is there, and remove nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+@click.pass_context
+def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> None:
+    """Remove what experiments of this name left behind: clones, disks, mounts, processes, tuning.
+
+    The lab finds them by their names, which begin with plimsoll-NAME--, below its own folder. It touches
+    nothing else; finished runs and the golden copy of the site stay.
+
+    \b
+    Examples:
+        plimsoll lab clean lab.yml --list
+        plimsoll lab clean lab.yml
+
+    Exit codes: 0 nothing is left; 1 something is left; 2 the file is wrong.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    found = read_lab(file)
+    left = asyncio.run(
+        remove_leftovers(found, not list_only, lambda text: click.echo(printable(text, 2000), err=True))
+    )
+    if as_json:
+        click.echo(json.dumps({"left": [asdict(one) for one in left]}, indent=2))
+    else:
+        for one in left:
+            for what in one.what:
+                click.echo(printable(f"{one.backend} on {one.machine}: {what}", 2000))
+        if not left:
+            click.echo("Nothing is left.")
+    ctx.exit(1 if left else 0)
 
 
 @dataclass(frozen=True)
@@ -28,22 +66,7 @@ class Leftovers:
     what: tuple[str, ...]
 
 
-def versions(lab: Lab) -> list[Lab]:
-    """Return `lab`, and what earlier experiments of its name began with: they may have had other backends."""
-    found = [lab]
-    for folder in folders(lab.out, lab.name):
-        with contextlib.suppress(PlimsollError):
-            found.append(folder.settings())
-    return found
-
-
-async def tunings(machine: Machine, lab: Lab) -> list[JournalPlace]:
-    """Return the tunings of experiments of this name that `machine` still has. Raises LabError."""
-    label = Label(lab.name)
-    return [place for place in await journals_on(machine) if label.backend(place.label)]
-
-
-async def clean(lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
+async def remove_leftovers(lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
     """Return the leftovers of all experiments of this name; with `remove`, those that could not be removed.
 
     Raises LabError where another experiment is at work, or a machine cannot be asked.
@@ -61,6 +84,21 @@ async def clean(lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
     return list(dict.fromkeys(found))
 
 
+def versions(lab: Lab) -> list[Lab]:
+    """Return `lab`, and what earlier experiments of its name began with: they may have had other backends."""
+    found = [lab]
+    for folder in folders(lab.out, lab.name):
+        with contextlib.suppress(PlimsollError):
+            found.append(folder.settings())
+    return found
+
+
+async def tunings(machine: Machine, lab: Lab) -> list[JournalPlace]:
+    """Return the tunings of experiments of this name that `machine` still has. Raises LabError."""
+    label = Label(lab.name)
+    return [place for place in await journals_on(machine) if label.backend(place.label)]
+
+
 def _whose(backend: Backend, version: Lab) -> tuple[str, ...]:
     """Return what decides what a backend can leave, and where."""
     return backend.name, backend.host, backend.clone.driver, repr(backend.saturator or version.saturator)
@@ -71,7 +109,7 @@ async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, 
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(machines.close)
         for machine in machines.used(version) if remove else []:
-            await stack.enter_async_context(held(machine, f"plimsoll lab clean of {lab.name}"))
+            await stack.enter_async_context(lock_machine(machine, f"plimsoll lab clean of {lab.name}"))
         for name in backends:
             variant = rigs_in(version)[name]
             backend = variant.settings

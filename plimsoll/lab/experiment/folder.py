@@ -11,21 +11,26 @@ runs/NAME/        a finished run, or several that ran together: it is put here b
 report.html
 """
 
+import contextlib
+import fcntl
 import json
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from plimsoll.common.errors import OutputError, SettingsError
-from plimsoll.common.files import replace_json, sync_to_disk, write_error
+from plimsoll.common.files import append_line, read_lines, replace_json, sync_to_disk, write_error
 from plimsoll.common.validation import sentence_of
-from plimsoll.lab.experiment.journal import Journal
-from plimsoll.lab.experiment.order import PlannedRun
-from plimsoll.lab.experiment.settings import Lab
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.experiment.design import PlannedRun
+from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.names import Label
 from plimsoll.lab.tuning import JournalPlace
 from plimsoll.rundir.names import (
@@ -39,6 +44,9 @@ from plimsoll.rundir.names import (
 
 OUTPUT_FILE = "output.txt"
 EXTENSION_FILE = "extended.json"
+DEFAULT_OUT = Path("results")
+_TRIED_AGAIN = "tried again"
+_LOOK_S = 2.0  # whoever looks whether it is held, holds it for an instant
 
 
 class ExperimentFolder:
@@ -164,6 +172,27 @@ def make_folder(lab: Lab) -> ExperimentFolder:
     return ExperimentFolder(path)
 
 
+class NoExperimentError(SettingsError):
+    """There is no such experiment yet."""
+
+
+def find_experiment(file: Path | None) -> ExperimentFolder:
+    """Return the experiment that `file` means: its folder, the last one of its name, or the last of all.
+
+    Raises NoExperimentError, or SettingsError where lab.yml is wrong.
+    """
+    if file is not None and file.is_dir():
+        return ExperimentFolder(file)
+    if file is not None:
+        lab = read_lab(file)
+        found, where = list(folders(lab.out, lab.name)), f"called {lab.name} in {lab.out}"
+    else:
+        found, where = list(folders(DEFAULT_OUT)), f"in {DEFAULT_OUT}"
+    if not found:
+        raise NoExperimentError(f"there is no experiment {where}; start one: plimsoll run LAB.yml")
+    return found[0]
+
+
 def folders(out: Path, name: str | None = None) -> Iterator[ExperimentFolder]:
     """Yield the experiments in `out`, the last one first; of one name, if given."""
     found = []
@@ -176,3 +205,104 @@ def folders(out: Path, name: str | None = None) -> Iterator[ExperimentFolder]:
             found.append(path.parent)
     for path in sorted(found, key=lambda path: path.name.rpartition("-")[2], reverse=True):
         yield ExperimentFolder(path)
+
+
+class Journal:
+    """`journal.jsonl` of an experiment's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def note(self, what: str, *, sync: bool = True, **further: Any) -> None:
+        """Append what happened, with `sync` down to the disk. Raises OutputError."""
+        line = {"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "what": what, **further}
+        append_line(self.path, line, sync)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold it while the experiment is carried out. Raises LabError where another process does."""
+        new = not self.path.exists()
+        with self.path.open("ab") as file:
+            if new:
+                sync_to_disk(self.path.parent)
+            until_s = time.monotonic() + _LOOK_S
+            while not _locked(file.fileno(), fcntl.LOCK_EX):
+                if time.monotonic() > until_s:
+                    raise LabError(f"{self.path.parent}: another process carries this experiment out")
+                time.sleep(0.05)
+            yield
+
+    @property
+    def is_held(self) -> bool:
+        """True while a process of this machine carries the experiment out."""
+        try:
+            with self.path.open("rb") as file:
+                return not _locked(file.fileno(), fcntl.LOCK_SH)
+        except FileNotFoundError:
+            return False
+
+    def attempt(self, run: str) -> str | None:
+        """Return the name of the folder of the last try of `run`, None where it came to none."""
+        found = None
+        for line in read_lines(self.path):
+            if line.get("run") == run and line.get("what") in ("run begun", "attempt"):
+                found = line.get("attempt")
+        return found
+
+    def tries(self, run: str) -> int:
+        """Return how often `run` was begun."""
+        return sum(
+            line.get("what") == "run begun" and line.get("run") == run for line in read_lines(self.path)
+        )
+
+    @property
+    def ended(self) -> bool:
+        """True if the experiment came to its end and was not begun again since."""
+        last = [line["what"] for line in read_lines(self.path) if line.get("what") in ("begun", "ended")]
+        return bool(last) and last[-1] == "ended"
+
+    def failures(self, backend: str, scenario: str | None = None) -> int:
+        """Return how often in a row `scenario` failed on `backend`, up to now.
+
+        Without `scenario`: how often the backend did by itself, so that no scenario came to begin.
+        """
+        count = 0
+        for line in read_lines(self.path):
+            what, of = line.get("what", ""), line.get("scenario")
+            if what == _TRIED_AGAIN:
+                count = 0
+            if line.get("backend") != backend or what not in ("run failed", "run finished"):
+                continue
+            if what == "run failed" and of == scenario:
+                count += 1
+            elif scenario is None or (what == "run finished" and of == scenario):
+                count = 0
+        return count
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """What was set aside, and why: a backend, or a scenario on a backend, by `aside_name`."""
+        found: dict[str, str] = {}
+        for line in read_lines(self.path):
+            if line.get("what") == _TRIED_AGAIN:
+                found.clear()
+            if line.get("what") == "set aside" and isinstance(line.get("backend"), str):
+                found[aside_name(line["backend"], line.get("scenario"))] = str(line.get("why", ""))
+        return found
+
+    def try_again(self) -> None:
+        """Note that nothing is set aside any more; failures count from here on. Raises OutputError."""
+        self.note(_TRIED_AGAIN)
+
+
+def aside_name(backend: str, scenario: str | None) -> str:
+    """Return what is set aside, as people read it; without `scenario` it is the backend. Pure."""
+    return f"{scenario} on {backend}" if scenario else backend
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,24 +1,225 @@
-"""What loads the clone in a run: the program of its scenario, or of each of several together."""
+"""The load of a run: the command of each member, when it begins, and the saturator's phases."""
 
 import asyncio
+import json
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.programs import plimsoll_command, replay_program
+from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.errors import LabError, last_words
-from plimsoll.lab.experiment.command_line import PlannedLoad
+from plimsoll.lab.experiment.design import PlannedRun
 from plimsoll.lab.experiment.folder import OUTPUT_FILE
-from plimsoll.lab.experiment.phases import RunClock, until_begun
-from plimsoll.lab.experiment.together.beginning import BEGIN_FILE
-from plimsoll.lab.experiment.together.lasting import BEGIN_APART_S
+from plimsoll.lab.experiment.labfile import (
+    BEGIN_APART_S,
+    ON_K6,
+    REPLAY,
+    UPGRADES,
+    Lab,
+    Member,
+    Phases,
+    ReplayOptions,
+    ScenarioChoice,
+)
+from plimsoll.lab.experiment.scenarios import ScenarioTraits, TraitsByScenario
 from plimsoll.lab.machine import Machine, Process
+from plimsoll.lab.saturators.saturator import Saturator
+from plimsoll.rundir.find import find_runs
 from plimsoll.rundir.names import FACTS_FILE
 from plimsoll.rundir.read import read_json
+from plimsoll.scenarios.running.settings import BEGIN_VARIABLE
 
 _BEGIN_S = 600.0  # until a scenario has begun: the first that needs k6 builds it
 _STOP_S = 60.0  # for a scenario to end in good order once asked to
+_LOOK_S = 0.02
+BEGIN_FILE = "begin"  # in the folder of a member: it waits with its first iteration until this is there
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The second of the run, warm-up included, at which a member begins.
+
+    `with_saturator`: as soon as the saturator works, which takes it a moment; at `at_s` where none does.
+    """
+
+    at_s: float
+    with_saturator: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """It as people read it."""
+        return f"begins at {self.at_s:g} s" + (", with the saturator" if self.with_saturator else "")
+
+
+@dataclass(frozen=True)
+class PlannedLoad:
+    """The command of a member of a run, whose run directory is made below `folder`.
+
+    `begins`: when it does, None where that is with the run.
+    """
+
+    member: Member
+    folder: str
+    command: list[str]
+    begins: Beginning | None = None
+
+    @property
+    def says(self) -> str:
+        """What is done, for people."""
+        return "run the scenario" + (f", which {self.begins.sentence}" if self.begins else "")
+
+
+def loads_of(
+    lab: Lab, run: PlannedRun, kinds: TraitsByScenario, target: Target, attempt: str, ours: bool
+) -> list[PlannedLoad]:
+    """Return what loads the clone in `run`, below the folder `attempt`, in the order in which it is started.
+
+    A crowd comes first: what is timed within it begins when it is there.
+    """
+    choice = lab.scenario(run.scenario)
+    loads = []
+    for member in sorted(choice.members, key=lambda each: not each.is_crowd):
+        folder = f"{attempt}/{member.called}" if choice.together else attempt
+        command = run_command(lab, run, member, kinds[choice.called_in_full(member)], target, folder, ours)
+        begins = beginning_of(lab, choice, member)
+        waits = ["env", f"{BEGIN_VARIABLE}={folder}/{BEGIN_FILE}"] if begins else []
+        loads.append(PlannedLoad(member, folder, [*waits, *command], begins))
+    return loads
+
+
+def run_command(
+    lab: Lab, run: PlannedRun, member: Member, kind: ScenarioTraits, target: Target, out: str, ours: bool
+) -> list[str]:
+    """Return the command that does `member`'s part of `run`, its run directory below `out`.
+
+    `kind`: what is to be known of its scenario. `ours`: the lab made the clone.
+    """
+    duration_s = lab.member_duration_s(lab.scenario(run.scenario), member) if kind.timed else None
+    common = [
+        *("--target", target.url),
+        *(["--connect-to", target.connect_to] if target.connect_to else []),
+        *("--backend", run.backend, "--repeat", str(run.repeat), "--out", out),
+    ]
+    if member.scenario == REPLAY:
+        return [replay_program(), "run", *replay_words(lab, member.options, duration_s), *common]
+    given = [word for key, value in member.options.items() for word in _option(key, value)]
+    if duration_s is not None:
+        given += ["--duration-s", f"{duration_s:g}"]
+    if "seed" not in member.options:
+        given += ["--seed", str(lab.seed)]
+    leave = ["--i-may-change-this-site"] if ours and kind.changes else []
+    return [*plimsoll_command(), "scenario", member.scenario, *common, *given, *leave, "--no-progress"]
+
+
+def replay_words(lab: Lab, given: dict[str, Any], duration_s: float | None) -> list[str]:
+    """Return the arguments of `bin/replay run`; `duration_s` is its length, warm-up included."""
+    options = ReplayOptions.model_validate(given)
+    pace = ["--rate", f"{options.rate:g}"] if options.rate else ["--speed", options.speed]
+    if options.users:
+        pace = ["--users", str(options.users)]
+    return [
+        *options.log,
+        *(["--format", options.format] if options.format else []),
+        *pace,
+        *("--loops", str(options.loops if duration_s is not None else options.loops or 1)),
+        *(["--duration", f"{duration_s:g}s"] if duration_s is not None else []),
+        *("--warmup", f"{lab.warmup_s:g}s", "--seed", str(lab.seed), "--quiet"),
+        *options.flags,
+    ]
+
+
+def _option(key: str, value: Any) -> list[str]:
+    flag = "--" + key.replace("_", "-")
+    if isinstance(value, bool):
+        return [flag] if value else []
+    return [flag, ",".join(value) if isinstance(value, list) else str(value)]
+
+
+def beginning_of(lab: Lab, choice: ScenarioChoice, member: Member) -> Beginning | None:
+    """Return when `member` begins; None where that is with the run.
+
+    What ends by itself is there to be timed under the saturator: begun with the run, it could be over before
+    that works, or have its first part in the warm-up, which no figure shows.
+    """
+    if member.begin_s is not None:
+        return Beginning(member.begin_s) if member.begin_s else None
+    if not choice.together or member.is_crowd or member.scenario in ON_K6:
+        return None
+    if not _ends_by_itself(lab, choice, member):
+        return None
+    return Beginning(lab.warmup_s + lab.phases_of(choice).before_s, with_saturator=True)
+
+
+def beginnings(lab: Lab, called: str) -> dict[str, float]:
+    """Return the second at which each member of entry `called` begins, by its name, if not with the run."""
+    choice = lab.scenario(called)
+    found = {member.called: beginning_of(lab, choice, member) for member in choice.members}
+    return {name: begins.at_s for name, begins in found.items() if begins}
+
+
+def _ends_by_itself(lab: Lab, choice: ScenarioChoice, member: Member) -> bool:
+    return member.scenario in UPGRADES or "iterations" in member.options or lab.duration_s(choice) is None
+
+
+class RunClock:
+    """The run's own clock: nanoseconds since its start, by this machine's monotonic one."""
+
+    def __init__(self, started_at: datetime) -> None:
+        """`started_at` is run.json's. The two clocks are read once, together."""
+        since_ns = time.time_ns() - int(started_at.timestamp() * 1_000_000) * 1000
+        self.start_ns = time.monotonic_ns() - since_ns
+
+    def now_ns(self) -> int:
+        """Return the nanoseconds since the run's start."""
+        return self.since_ns(time.monotonic_ns())
+
+    def since_ns(self, at_ns: int) -> int:
+        """Return the nanoseconds from the run's start to an instant of this machine's monotonic clock."""
+        return at_ns - self.start_ns
+
+    async def until(self, t_s: float) -> None:
+        """Wait until that second of the run, which may be over."""
+        await asyncio.sleep(max(t_s - self.now_ns() / 1e9, 0))
+
+
+class Events:
+    """The events of a run that its own writer does not note: kept beside it, and merged in at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.clock = path, None
+        self.saturated = asyncio.Event()  # set as soon as the saturator has started
+
+    clock: RunClock | None
+
+    def note(self, event: dict[str, Any]) -> None:
+        """Append `event` with the instant at which it came, or which its `at_ns` names (monotonic).
+
+        Before the run's start there is no instant.
+        """
+        at_ns = event.get("at_ns", time.monotonic_ns())
+        t_ns = self.clock.since_ns(at_ns) if self.clock else 0
+        event = {key: value for key, value in event.items() if key != "at_ns"}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"t_ns": t_ns, **event}, ensure_ascii=False, allow_nan=False) + "\n")
+        if event.get("phase") == "start":
+            self.saturated.set()
+
+    def require_saturated(self, since_s: float) -> None:
+        """Raise LabError if the saturator has not started, though its phase began at second `since_s`.
+
+        Such a run would pass for one under the saturator.
+        """
+        late_s = self.clock.now_ns() / 1e9 - since_s if self.clock else 0.0
+        if late_s > 0 and not self.saturated.is_set():
+            raise LabError(
+                f"the saturator was still getting ready {late_s:.0f} s after its phase began, when the load "
+                "ended: make the phase longer (phases.during_s), or see what keeps the host so busy"
+            )
 
 
 class Program:
@@ -183,3 +384,45 @@ async def in_step(waiting: Iterable[Coroutine[Any, Any, None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until_begun(attempt: Path, ended: Callable[[], bool], timeout_s: float) -> tuple[Path, datetime]:
+    """Wait for the run directory. Raises LabError where the program ends without one, or takes too long."""
+    until_s = time.monotonic() + timeout_s
+    while time.monotonic() < until_s:
+        over = ended()
+        if found := begun(attempt):
+            return found
+        if over:
+            raise LabError("it ended before the run began")
+        await asyncio.sleep(_LOOK_S)
+    raise LabError(f"it did not begin within {timeout_s:g} s")
+
+
+def begun(attempt: Path) -> tuple[Path, datetime] | None:
+    """Return the run directory below `attempt` and its `started_at`, None where it is not begun yet."""
+    for run in find_runs(attempt):
+        try:
+            started_at = read_json(run / FACTS_FILE).get("started_at")
+            return run, datetime.fromisoformat(started_at).astimezone(UTC)
+        except (RunDirectoryError, ValueError, TypeError, AttributeError):
+            continue
+    return None
+
+
+async def saturate(saturator: Saturator, clock: RunClock, warmup_s: float, phases: Phases) -> None:
+    """Start the saturator when the phase before it is over, and stop it after its own.
+
+    Where the phase has no end, it goes on until this is cancelled. Raises LabError where it gave up.
+    """
+    await clock.until(warmup_s + phases.before_s)
+    try:
+        await saturator.start()
+        if phases.during_s is None:
+            await asyncio.Event().wait()
+        else:
+            await clock.until(warmup_s + phases.before_s + phases.during_s)
+    finally:
+        await saturator.stop()
+    if saturator.failure:
+        raise LabError(f"the saturator gave up: {saturator.failure}")

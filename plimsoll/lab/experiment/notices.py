@@ -1,4 +1,4 @@
-"""Notices of an experiment: at its end, a failure, a set-aside; none of them holds the experiment up."""
+"""How an experiment ends, and who is notified: at its end, of a failure, of what is set aside."""
 
 import os
 import queue
@@ -6,18 +6,42 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import markdown_text
 from plimsoll.common.notify import URL_NAME, Channel, Message, NotDeliveredError, open_channels
-from plimsoll.lab.experiment.lock import BusyError
-from plimsoll.lab.experiment.notify_settings import OCCASIONS, Notify, Occasion
-from plimsoll.lab.experiment.result import RunResult
+from plimsoll.lab.experiment.labfile import OCCASIONS, Notify, Occasion
+from plimsoll.lab.experiment.machines import BusyError
 
-_PATIENCE_S = 150.0  # at the end, for what is still on its way: a web hook is tried three times, 30 s each
-
+_DELIVERY_S = 150.0  # at the end, for what is still on its way: a web hook is tried three times, 30 s each
 Say = Callable[[str], None]
+ExitReason = Literal["finished", "unfinished", "interrupted", "busy", "failed"]
+
+
+class RunResult(BaseModel):
+    """`directory` is the experiment's, None where it did not begin; `report` the path of its report.
+
+    `not_measured`: volumes that fileio has not measured whole, and why. `exit_reason`: `finished` (all runs
+    are, and all volumes measured), `unfinished` (some are not), `interrupted`, `busy` (another experiment
+    uses a machine) or `failed`. `error` says why it is not `finished`.
+    """
+
+    directory: str | None = None
+    report: str | None = None
+    finished: list[str] = []
+    not_done: list[str] = []
+    set_aside: dict[str, str] = {}
+    not_measured: dict[str, str] = {}
+    exit_reason: ExitReason
+    error: str | None = None
+
+
+def result_of(error: PlimsollError) -> RunResult:
+    """Return the result of an experiment that ended with `error`. Pure."""
+    return RunResult(exit_reason="busy" if isinstance(error, BusyError) else "failed", error=str(error))
 
 
 class Notices:
@@ -76,7 +100,7 @@ class Notices:
         """Wait until all notices are sent, for so long as that may take."""
         if self._thread is not None:
             self._waiting.put(None)
-            self._thread.join(_PATIENCE_S)
+            self._thread.join(_DELIVERY_S)
 
     def _deliver(self) -> None:
         while (message := self._waiting.get()) is not None:

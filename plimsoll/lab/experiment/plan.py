@@ -1,25 +1,38 @@
-"""The plan of an experiment, command by command: the same steps that are carried out."""
+"""`plimsoll lab plan`: an experiment, command by command, and how long it takes."""
 
+import asyncio
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from plimsoll.lab.experiment.command_line import loads_of
-from plimsoll.lab.experiment.dry_machine import DryMachine
-from plimsoll.lab.experiment.experiment import planned
-from plimsoll.lab.experiment.factors.variants import variants
-from plimsoll.lab.experiment.order import PlannedRun
-from plimsoll.lab.experiment.precondition_settings import preconditioned_rigs
-from plimsoll.lab.experiment.preconditioning import before as before_filling
-from plimsoll.lab.experiment.preconditioning import planned_words
-from plimsoll.lab.experiment.rig import Rig, StepGroup
-from plimsoll.lab.experiment.rigs import by_variant
-from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario
-from plimsoll.lab.experiment.settings import Lab
-from plimsoll.lab.experiment.status.course import Course
-from plimsoll.lab.experiment.status.forecast import Plan, left_s
-from plimsoll.lab.experiment.status.precondition import precondition_s
-from plimsoll.lab.experiment.volumes import after, before, measured_rigs
+import click
+
+from plimsoll.common.units import counted, seconds
+from plimsoll.lab.experiment.design import (
+    Design,
+    PlannedRun,
+    left_out,
+    measured_rigs,
+    planned,
+    preconditioned_rigs,
+    rigs_in,
+    variants,
+)
+from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.load import loads_of
+from plimsoll.lab.experiment.machines import DryMachine, Machines
+from plimsoll.lab.experiment.problems import read_checked
+from plimsoll.lab.experiment.rig import Rig, StepGroup, by_variant, rigs_of
+from plimsoll.lab.experiment.scenarios import TraitsByScenario
+from plimsoll.lab.experiment.status.forecast import Course, left_s, precondition_s
+from plimsoll.lab.experiment.volumes import (
+    planned_words,
+    steps_after_measuring,
+    steps_before_filling,
+    steps_before_measuring,
+)
 from plimsoll.lab.fileio.measure import commands
 from plimsoll.lab.names import Label
 from plimsoll.lab.saturators import find_saturator_kind, make_saturator
@@ -31,6 +44,80 @@ from plimsoll.lab.tuning.keys import SettingCommand
 from plimsoll.lab.tuning.plan import drop_own, resolve_own, still_to_be_made, tuned_in_runs
 
 ATTEMPT = "${attempt}"  # the folder of a run that is being done
+
+
+@click.command()
+@click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+def plan(file: Path, as_json: bool) -> None:
+    """Print in order every command with which `plimsoll run` would change something, and the total time.
+
+    It reads from the machines (is there OpenZFS? what is tuned?) and changes nothing. `${name}` stands for
+    what only the run itself will know: the device that losetup chooses, the folder of a run.
+
+    \b
+    Examples:
+        plimsoll lab plan examples/one-machine.yml | less
+        plimsoll lab plan lab.yml --json | jq '.chapters[].says'
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    found, kinds = read_checked(file)
+    chapters = asyncio.run(_planned(found, kinds))
+    if as_json:
+        data: dict[str, Any] = {"runs": [asdict(run) for run in planned(found)], "about_s": lasts_s(found)}
+        if found.factors:
+            shown = ((each.name, each.rig, each.levels) for each in variants(found))
+            data["variants"] = [
+                {"name": name, "clone": rig, "factors": levels} for name, rig, levels in shown
+            ]
+        click.echo(json.dumps(data | {"chapters": chapters}, indent=2))
+        return
+    for chapter in chapters:
+        click.echo("\n".join(chapter["lines"]) + "\n")
+    for sentence in left_out(found):
+        click.echo(f"# {sentence}.")
+    click.echo(f"# {summarize(found)}")
+
+
+async def _planned(found: Lab, kinds: TraitsByScenario) -> list[dict[str, Any]]:
+    machines = Machines(found)
+    try:
+        rigs = await rigs_of(found, machines, lambda _name, _step: None)
+        return [as_data(one) | {"lines": lines(one)} for one in await chapters(found, rigs, kinds)]
+    finally:
+        await machines.close()
+
+
+def summarize(found: Lab) -> str:
+    """Return in a line how much an experiment does, and about how long it takes. Pure."""
+    lasts = lasts_s(found)
+    about = f"about {seconds(lasts)}" if lasts is not None else "its scenarios decide how long"
+    runs = counted(len(planned(found)), "run")
+    backends = counted(len(found.backends), "backend")
+    if found.factors:
+        clones = counted(len(rigs_in(found)), "clone")
+        backends = f"{counted(len(variants(found)), 'variant')} of {backends} on {clones}"
+    return (
+        f"{found.name}: {runs} ({backends}, {counted(len(found.scenarios), 'scenario')}, "
+        f"{counted(found.repeats, 'repeat')}{_of_volumes(found)}), {about}."
+    )
+
+
+def _of_volumes(found: Lab) -> str:
+    said = ""
+    if found.precondition and (count := len(preconditioned_rigs(found))):
+        said = f", {counted(count, 'volume')} filled to {found.precondition.fill_percent} %"
+    if found.fileio and (count := len(measured_rigs(found))):
+        said += f", fileio of {counted(count, 'volume')} by {counted(len(found.fileio.all_cells), 'cell')}"
+    return said
+
+
+def lasts_s(lab: Lab) -> float | None:
+    """Return about how long it takes, None where a scenario has no end of its own. Pure."""
+    plan = Design.of(lab)
+    cells = dict.fromkeys(measured_rigs(lab), lab.fileio.all_cells) if lab.fileio else {}
+    return left_s(
+        plan, list(plan.runs.values()), set(), Course().spent, None, cells, precondition_s(plan, [], None)
+    )
 
 
 @dataclass(frozen=True)
@@ -144,7 +231,7 @@ async def _filling(lab: Lab, rig: Rig) -> list[StepGroup]:
     steps: list[Step] = []
     await rig.saturated_on(DryMachine(rig.machine.name, steps.append, {}), _Unknown()).run(overwrite)
     return [
-        *before_filling(rig, rig.filling),
+        *steps_before_filling(rig, rig.filling),
         StepGroup("fill the volume", (Command("", tuple(fill)), rig.filling.mark("${filling}"))),
         rig.limit(),
         StepGroup("overwrite it, round after round until it is steady", tuple(steps)),
@@ -160,7 +247,11 @@ async def _measuring(lab: Lab, rig: Rig) -> list[StepGroup]:
     for part in lab.fileio.parts:
         for words in commands(rig.files.settings(part, rig.name), part.cells):
             await machine.run(words)
-    return [*before(rig, rig.files), StepGroup("measure", tuple(steps)), after(rig.files)]
+    return [
+        *steps_before_measuring(rig, rig.files),
+        StepGroup("measure", tuple(steps)),
+        steps_after_measuring(rig.files),
+    ]
 
 
 def _programs(lab: Lab) -> str:
@@ -186,15 +277,6 @@ def _of_own_disk(rig: Rig) -> list[SettingCommand]:
 def _of_clone(rig: Rig) -> list[SettingCommand]:
     """Return the commands that tune datasets of the clone, which is still to be made."""
     return tuned_in_runs(rig.backend.tuning, rig.clone.data().parts)
-
-
-def lasts_s(lab: Lab) -> float | None:
-    """Return about how long it takes, None where a scenario has no end of its own. Pure."""
-    plan = Plan.of(lab)
-    cells = dict.fromkeys(measured_rigs(lab), lab.fileio.all_cells) if lab.fileio else {}
-    return left_s(
-        plan, list(plan.runs.values()), set(), Course().spent, None, cells, precondition_s(plan, [], None)
-    )
 
 
 def lines(chapter: Chapter) -> list[str]:

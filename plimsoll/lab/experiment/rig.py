@@ -1,21 +1,25 @@
-"""One backend at work: its machine, its disk, the clone on it, and what steps captured."""
+"""One backend at work: its machine, its disk and its clone, made, tuned, found again, and removed."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
-from plimsoll.lab.clones import driver_of
-from plimsoll.lab.clones.clone import Clone, CloneKit, Seen
-from plimsoll.lab.disks import find_disk_kind
+from plimsoll.common.programs import project
+from plimsoll.lab.clones import clone_of, driver_of
+from plimsoll.lab.clones.clone import Clone, CloneKit, Seen, Surroundings
+from plimsoll.lab.disks import find_disk_kind, make_disk
+from plimsoll.lab.disks.caches import with_caches
 from plimsoll.lab.disks.disk import Disk, Place
 from plimsoll.lab.disks.limits import LimitedMachine
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.settings import Backend, Lab
-from plimsoll.lab.experiment.transcript import RecordedMachine, changes_settings
+from plimsoll.lab.experiment.design import variants
+from plimsoll.lab.experiment.labfile import Backend, Lab
+from plimsoll.lab.experiment.machines import Machines, RecordedMachine, changes_settings
 from plimsoll.lab.fileio.measure import VolumeFiles
 from plimsoll.lab.fileio.precondition import Filling
 from plimsoll.lab.machine import Machine
+from plimsoll.lab.names import Label
 from plimsoll.lab.observers.settings import Probed, ProbePlace
 from plimsoll.lab.saturators import aim_saturator
 from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
@@ -23,10 +27,9 @@ from plimsoll.lab.saturators.saturator import SaturatorSettings
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains, Step, fill
 from plimsoll.lab.tuning import JournalPlace, Tuning, TuningPlan, apply_tuning, put_back
-from plimsoll.lab.tuning.plan import resolve_own
+from plimsoll.lab.tuning.plan import created_with, resolve_own
 
 _PAUSES_S = (1.0, 3.0, 10.0, 20.0)  # before each new attempt: whatever uses it may be about to end
-
 OnStep = Callable[[str, Step], None]  # gets the backend, and the step about to be carried out
 
 
@@ -267,7 +270,44 @@ class Rig:
             await self.runner.do(part.steps)
 
 
-def all_steps(parts: list[StepGroup]) -> Iterator[Step]:
-    """Yield the steps of `parts`."""
-    for part in parts:
-        yield from part.steps
+async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:
+    """Return all rigs. Raises LabError with all that is missing."""
+    rigs, problems = dict[str, Rig](), dict[str, None]()
+    for variant in variants(lab):
+        backend = variant.settings
+        try:
+            rig = await rig_of(variant.lab, backend, machines.of(backend), on_step)
+        except LabError as error:
+            problems[f"{backend.name}: {error}"] = None
+            continue
+        rigs.setdefault(variant.rig, rig).outfits[variant.name] = (rig.backend, rig.clone)
+    if problems:
+        raise LabError("\n".join(problems))
+    return list(rigs.values())
+
+
+def by_variant(rigs: list[Rig]) -> dict[str, Rig]:
+    """Return the rig of each variant by the variant's name; without factors, of each backend."""
+    return {name: rig for rig in rigs for name in rig.outfits}
+
+
+async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) -> Rig:
+    """Return the rig of `backend`; looks at what a clone is made of, changes nothing. Raises LabError."""
+    label = Label(lab.name)
+    storage = make_disk(backend.disk, label, backend.name, lab.work) if backend.disk else None
+    place = storage.place() if storage else None
+    try:
+        name, parts = label.of(backend.name), created_with(backend.tuning)
+        caches = with_caches(lab.cache, place, name) if place else None
+        around = Surroundings(machine, name, caches, lab.site, lab.work, str(project()), parts)
+        kit = await clone_of(backend.clone, around)
+    except ValueError as error:  # a clone that this disk cannot hold
+        raise LabError(f"clone: {error}") from None
+    files, filling = (VolumeFiles(place, name), Filling(place, name)) if place else (None, None)
+    busy = backend.saturator or lab.saturator
+    saturated = Saturated(busy, label.saturator(backend.name)) if busy else None
+    # On a disk whose clone is not the lab's, nothing is written unless lab.yml says where.
+    ours = place.folder if place and driver_of(backend.clone).is_ours else None
+    folder = lab.observe.fsync.folder or kit.clone.data().own or ours
+    probe = ProbePlace(folder, name) if folder and "fsync" in lab.observe.observe else None
+    return Rig(backend, machine, storage, kit, files, filling, on_step, saturated, probe)

@@ -1,29 +1,29 @@
-"""One run: the clone is reset, observed, put under load and under the saturator, and all of it kept."""
+"""One run: the clone is reset, observed, put under load and under the saturator, and all is written down."""
 
 import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from plimsoll.common.files import replace_json, replace_text
+from plimsoll.common.files import replace_json, replace_text, write_error
+from plimsoll.lab.clones import driver_of
 from plimsoll.lab.clones.clone import Seen
+from plimsoll.lab.disks.caches import with_caches
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.caches import cache_facts
-from plimsoll.lab.experiment.command_line import loads_of
-from plimsoll.lab.experiment.factors.variants import Variant
+from plimsoll.lab.experiment.design import PlannedRun, Variant
 from plimsoll.lab.experiment.folder import ExperimentFolder
-from plimsoll.lab.experiment.load import Load, LoadPart, in_step
-from plimsoll.lab.experiment.order import PlannedRun
-from plimsoll.lab.experiment.phases import Events, RunClock, saturate
+from plimsoll.lab.experiment.labfile import Backend, Lab
+from plimsoll.lab.experiment.load import Events, Load, LoadPart, RunClock, in_step, loads_of, saturate
+from plimsoll.lab.experiment.machines import RecordedMachine
+from plimsoll.lab.experiment.notices import Say
 from plimsoll.lab.experiment.rig import Rig
-from plimsoll.lab.experiment.rounds import precondition_facts, read_rounds
-from plimsoll.lab.experiment.scenario_kinds import TraitsByScenario
-from plimsoll.lab.experiment.together.company import company, gathered
-from plimsoll.lab.experiment.transcript import RecordedMachine
+from plimsoll.lab.experiment.scenarios import TraitsByScenario
 from plimsoll.lab.facts import read_facts, read_facts_after
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
@@ -32,11 +32,11 @@ from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.steps.step import Command
 from plimsoll.lab.tuning import TuningPlan
 from plimsoll.lab.tuning.plan import label_parts
-from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE
+from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE, TOGETHER_FILE
 from plimsoll.rundir.read import read_json
-from plimsoll.rundir.volumes import last_filling
+from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
 
-Say = Callable[[str], None]
+_DEFAULT = "default"
 
 
 class RigRun:
@@ -235,3 +235,83 @@ def _merge_events(path: Path, further: Path, later_ns: int) -> None:
                     event["t_ns"] = t_ns = event.get("t_ns", 0) + shift_ns
                     found.append((t_ns, json.dumps(event, ensure_ascii=False) if shift_ns else line))
     replace_text(path, "".join(line + "\n" for _, line in sorted(found, key=lambda one: one[0])))
+
+
+def gathered(attempt: Path, run: PlannedRun, parts: list[LoadPart]) -> Path:
+    """Put the run directories of `parts` into one folder of `attempt`, which names them. Raises OutputError.
+
+    It becomes the finished run by one rename, whole.
+    """
+    folder = attempt / "together"
+    try:
+        folder.mkdir()
+        for part in parts:
+            part.directory = part.directory.rename(folder / part.load.member.called)
+    except OSError as error:
+        raise write_error(folder, error) from None
+    members = [part.load.member.called for part in parts]
+    said = {"entry": run.scenario, "backend": run.backend, "repeat": run.repeat, "members": members}
+    replace_json(folder / TOGETHER_FILE, {"format": 1, **said})
+    return folder
+
+
+def company(run: PlannedRun, part: LoadPart, parts: list[LoadPart]) -> dict[str, Any]:
+    """Return what `part`'s run.json gets of the others; times are by its own clock.
+
+    A crowd that the lab stopped, as all others had ended, is complete.
+    """
+    others = [_other(part, each) for each in parts if each is not part]
+    ended = {"status": "complete", "reason": None} if part.stopped else {}
+    own = {"run": run.name, "entry": run.scenario, "member": part.load.member.called}
+    begins = part.load.begins
+    later = {"begins_s": begins.at_s, "began_s": _began_s(part, part)} if begins else {}
+    return {**ended, "together": {**own, **later, "stopped": part.stopped, "others": others}}
+
+
+def _began_s(of: LoadPart, by: LoadPart) -> float:
+    """Return the second at which `of` began, by the clock of `by`."""
+    return round(
+        (of.clock.start_ns if of.began_ns is None else of.began_ns) / 1e9 - by.clock.start_ns / 1e9, 6
+    )
+
+
+def _other(part: LoadPart, other: LoadPart) -> dict[str, Any]:
+    facts = read_json(other.directory / FACTS_FILE)
+    clock_s = (other.clock.start_ns - part.clock.start_ns) / 1e9
+    started, ended = (datetime.fromisoformat(facts[key]) for key in ("started_at", "ended_at"))
+    return {
+        "member": other.load.member.called,
+        "scenario": other.load.member.scenario,
+        "crowd": other.load.member.is_crowd,
+        "speed": facts.get("speed"),
+        "load": (facts.get("load") or {}).get("digest"),
+        "from_s": _began_s(other, part),
+        "to_s": round(clock_s + (ended - started).total_seconds(), 6),
+    }
+
+
+def cache_facts(lab: Lab, backend: Backend, place: Place | None, name: str) -> dict[str, Any]:
+    """Return what `storage` in run.json says of the caches at the start of a run; nothing where nobody knows.
+
+    `place` is that of the disk, `name` the clone's.
+    """
+    if not driver_of(backend.clone).needs_disk or place is None:
+        return {"cache": {"state": lab.cache, "how": []}} if lab.cache else {}
+    how = [step.says for step in with_caches(lab.cache, place, name).cold]
+    return {"cache": {"state": lab.cache or _DEFAULT, "how": how}}
+
+
+def precondition_facts(rounds: Sequence[VolumeRound]) -> dict[str, Any]:
+    """Return what `storage` in run.json says of the volume; nothing without a filling. Pure."""
+    if not rounds:
+        return {}
+    last = rounds[-1]
+    return {
+        "precondition": {
+            "fill_percent": last.fill_percent,
+            "block_bytes": last.block_bytes,
+            "threads": last.threads,
+            "rounds": last.round,
+            "steady": last.steady is True,
+        }
+    }

@@ -1,21 +1,32 @@
-"""The volumes of an experiment, measured with sysbench and fio: each once, before the first run on it.
+"""What is done to volumes before the first run on them: filled until they are steady, and measured.
 
-Factors that share a clone share its volume; where a level needs a clone of its own (record size, compression,
-the disk itself), that clone's volume is measured too, under the clone's name.
+A filling stays in the runs, and is removed at the end. One that a kill -9 left on a disk that exists is taken
+over, and its rounds go on. A volume that cannot be filled keeps its backend from being run on. What fails of
+a measurement is reported and left out: the runs matter more. Factors that share a clone share its volume;
+where a level needs a clone of its own, that clone's volume is filled and measured too, under its name.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from plimsoll.common.errors import PlimsollError
+from plimsoll.common.files import append_line
 from plimsoll.common.units import counted
+from plimsoll.lab.errors import LabError
+from plimsoll.lab.experiment.design import measured_rigs, preconditioned_rigs, rigs_in
 from plimsoll.lab.experiment.folder import ExperimentFolder
-from plimsoll.lab.experiment.notices import Notices
+from plimsoll.lab.experiment.labfile import Backend, Lab, Precondition
+from plimsoll.lab.experiment.machines import RecordedMachine
+from plimsoll.lab.experiment.notices import Notices, Say
 from plimsoll.lab.experiment.rig import Rig, StepGroup
-from plimsoll.lab.experiment.settings import Lab
-from plimsoll.lab.experiment.transcript import RecordedMachine
+from plimsoll.lab.fileio import precondition
 from plimsoll.lab.fileio.bench import FileioError, only_looks
 from plimsoll.lab.fileio.measure import (
     Cells,
@@ -26,26 +37,205 @@ from plimsoll.lab.fileio.measure import (
     read_cells,
     run_matrix,
 )
+from plimsoll.lab.fileio.precondition import (
+    Filling,
+    PreconditionSettings,
+    check_size,
+    filling_bytes,
+    numbers,
+    steadiness,
+)
 from plimsoll.lab.fileio.sysbench import FileioSettings
+from plimsoll.lab.machine import Machine
+from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
 
-Say = Callable[[str], None]
-
-
-def measured_rigs(lab: Lab) -> list[str]:
-    """Return the rigs whose volumes are measured, in the order of the file. Pure."""
-    return lab.fileio.choice.rigs(lab) if lab.fileio else []
+_END_S = 600.0  # for a round beyond its time: the last fsync of a slow disk
 
 
-def lacking(lab: Lab, kept_in: Path) -> dict[str, Cells]:
-    """Return the cells that `kept_in` does not hold yet, by rig; without whole ones. Raises OutputError."""
-    if (fileio := lab.fileio) is None:
+class Preconditioning:
+    """What is done to the volumes, so that they are full and used in the runs."""
+
+    def __init__(self, lab: Lab, folder: ExperimentFolder, say: Say) -> None:
+        self._lab, self._folder, self._say = lab, folder, say
+        self._rigs = set(preconditioned_rigs(lab))
+        self._on = {name: volume_of(variant.settings) for name, variant in rigs_in(lab).items()}
+        self._unfilled = set(self._rigs)
+
+    def takes(self, rig: str) -> bool:
+        """Return whether the volume of `rig` is to be filled before its runs."""
+        return rig in self._rigs
+
+    async def bring_about(self, rig: Rig) -> None:
+        """Fill the volume of `rig`, which has been made and rests, and overwrite it, unless that is done.
+
+        Raises LabError.
+        """
+        wanted, filling = self._lab.precondition, rig.filling
+        if wanted is None or filling is None or not self.takes(rig.name):
+            return
+        rounds, there = (
+            last_filling(read_rounds(self._folder.rounds), rig.name),
+            await filling.whole(rig.machine),
+        )
+        if there is None or not rounds or there[0] != rounds[-1].filling:
+            rounds = []
+        if is_over(rounds, wanted):
+            self._unfilled.discard(rig.name)
+            return
+        self._folder.journal.note("precondition begun", backend=rig.name)
+        try:
+            async with rig.tuned(self._folder.tuning(rig.name), of_clone=False):
+                rounds = await self._overwritten(rig, filling, wanted, rounds)
+        except PlimsollError as error:
+            self._folder.journal.note("precondition failed", backend=rig.name, why=str(error))
+            raise LabError(f"precondition: {str(error).removeprefix('precondition: ')}") from None
+        self._folder.journal.note("precondition ended", backend=rig.name)
+        self._say(f"{rig.name}: {_sentence(rounds)}")
+
+    async def _overwritten(
+        self, rig: Rig, filling: Filling, wanted: Precondition, rounds: list[VolumeRound]
+    ) -> list[VolumeRound]:
+        if not rounds:
+            rounds = [await self._filled(rig, filling, wanted)]
+        self._unfilled.discard(rig.name)
+        await rig.do([rig.limit()])
+        machine = rig.saturated_on(RecordedMachine(rig.machine, rig.tell), rig.runner.captured)
+        while not is_over(rounds, wanted):
+            number = rounds[-1].round + 1
+            self._step(rig, "round", f"round {number} of at most {wanted.most_rounds}")
+            command = precondition.overwrite(filling.folder, rounds[0].bytes, filling.direct, wanted)
+            found = await _ran(machine, command, wanted.round_s + _END_S)
+            said = {"p999_ms": found.p999_ms, **judged(rounds, found.iops)}
+            one = self._line(rig, wanted, rounds[0].filling, number, found, iops=found.iops, **said)
+            keep(self._folder.rounds, one)
+            rounds = [*rounds, one]
+        return rounds
+
+    async def _filled(self, rig: Rig, filling: Filling, wanted: Precondition) -> VolumeRound:
+        """Write the filling, with the disk as fast as it can be, as the site is copied."""
+        await rig.do(steps_before_filling(rig, filling))
+        on = self._on[rig.name]
+        sharing = Counter(self._on[name] for name in self._unfilled | {rig.name})[on]
+        used, free, *_ = [*await _numbers(rig.machine, filling.room()), 0, 0]
+        size_bytes = filling_bytes(wanted.fill_percent, used, free, sharing)
+        check_size(
+            size_bytes, min(await _numbers(rig.machine, filling.free()), default=0), wanted.fill_percent
+        )
+        self._say(f"{rig.name}: filling its volume to {wanted.fill_percent} %: {size_bytes >> 20} MiB ...")
+        self._step(rig, "filling", f"filling the volume to {wanted.fill_percent} %")
+        machine = RecordedMachine(rig.machine, rig.tell)
+        found = await _ran(
+            machine, precondition.fill(filling.folder, size_bytes, filling.direct), wanted.longest_s
+        )
+        one = self._line(rig, wanted, uuid.uuid4().hex, 0, found)
+        keep(self._folder.rounds, one)
+        await rig.do([StepGroup("note the filling", (filling.mark(one.filling),))])
+        return one
+
+    def _line(
+        self,
+        rig: Rig,
+        wanted: Precondition,
+        filling: str,
+        number: int,
+        found: precondition.Written,
+        **more: Any,
+    ) -> VolumeRound:
+        return VolumeRound(
+            volume=rig.name,
+            filling=filling,
+            round=number,
+            fill_percent=wanted.fill_percent,
+            block_bytes=wanted.block_bytes,
+            threads=wanted.threads,
+            bytes=found.bytes,
+            seconds=found.seconds,
+            mib_per_s=found.mib_per_s,
+            **more,
+        )
+
+    def _step(self, rig: Rig, what: str, says: str) -> None:
+        """Note for those who look on; the rounds themselves are down on the disk."""
+        self._folder.journal.note(f"precondition {what}", sync=False, backend=rig.name, says=says)
+
+
+def volume_of(backend: Backend) -> tuple[str, str]:
+    """Return what tells the volume of a backend from others: a pool may hold several backends. Pure."""
+    disk: Any = backend.disk
+    dataset, path = getattr(disk, "dataset", None), getattr(disk, "path", None)
+    return backend.host, dataset.partition("/")[0] if dataset else path or f"the disk of {backend.name}"
+
+
+def steps_before_filling(rig: Rig, filling: Filling) -> list[StepGroup]:
+    """Return the steps before the filling: the disk is as fast as it can be."""
+    lift = rig.place.unlimit if rig.place else ()
+    return [
+        StepGroup("lift the disk's limits", tuple(lift)),
+        StepGroup("make room for the filling", (filling.remove(), filling.make())),
+    ]
+
+
+def planned_words(filling: Filling, wanted: Precondition) -> tuple[list[str], list[str]]:
+    """Return the commands of the filling and of a round, of a size that only the run will know. Pure."""
+    size: Any = "${filling_bytes}"
+    return (
+        precondition.fill(filling.folder, size, filling.direct),
+        precondition.overwrite(filling.folder, size, filling.direct, wanted),
+    )
+
+
+async def _ran(machine: Machine, command: list[str], longest_s: float) -> precondition.Written:
+    begun_s = time.monotonic()
+    done = await machine.run(command, timeout_s=longest_s, check=False)
+    if done.status == 127:
+        raise LabError(f"{machine.name}: fio is not installed: apt-get install fio")
+    if done.status:
+        why = next(
+            (line for line in done.err.splitlines() if line.startswith("fio:")), done.err.strip()[:200]
+        )
+        raise LabError(f"{machine.name}: fio ended with status {done.status}: {why or 'it gave no reason'}")
+    # What counts against longest_s is all of the time: fio does not count the fsync at the end.
+    return replace(precondition.written(done.out), seconds=round(time.monotonic() - begun_s, 3))
+
+
+async def _numbers(machine: Machine, command: list[str]) -> list[int]:
+    return numbers((await machine.run(command)).out)
+
+
+def _sentence(rounds: list[VolumeRound]) -> str:
+    last, count = rounds[-1], counted(rounds[-1].round, "round")
+    if last.steady:
+        return f"its volume is steady after {count}."
+    return f"its volume is not steady after {count}; the runs begin all the same, and the report says so."
+
+
+def judged(rounds: Sequence[VolumeRound], iops: float) -> dict[str, Any]:
+    """Return what a round of `iops` after `rounds` says of whether the volume is steady. Pure."""
+    found = steadiness([*(one.iops or 0.0 for one in rounds if one.round), iops])
+    if found is None:
         return {}
-    done = {cell.key for cell in read_cells(kept_in)}
-    found = {
-        rig: [cell for part in fileio.parts for key, cell in part.keyed(rig).items() if key not in done]
-        for rig in measured_rigs(lab)
+    percents = {
+        "range_percent": round(found.range_percent, 2),
+        "slope_percent": round(found.slope_percent, 2),
     }
-    return {rig: cells for rig, cells in found.items() if cells}
+    return {**percents, "steady": found.steady}
+
+
+def is_over(rounds: Sequence[VolumeRound], wanted: PreconditionSettings) -> bool:
+    """Return whether a volume needs no more rounds: it is steady, or one would exceed a limit. Pure."""
+    if not rounds:
+        return False
+    spent_s = sum(one.seconds for one in rounds)
+    return (
+        rounds[-1].steady is True
+        or rounds[-1].round >= wanted.most_rounds
+        or spent_s + wanted.round_s > wanted.longest_s
+    )
+
+
+def keep(path: Path, one: VolumeRound) -> None:
+    """Add a round to `path`, on the disk when this returns. Raises OutputError."""
+    append_line(path, one.model_dump())
 
 
 class Volumes:
@@ -93,7 +283,7 @@ class Volumes:
                 continue
             if caution := cache_caution(settings, await rig.machine.read_text("/proc/meminfo")):
                 self._say(f"{rig.name}: fileio: {_as_keys(caution, settings)}")
-        await rig.do(before(rig, files))
+        await rig.do(steps_before_measuring(rig, files))
         try:
             recorded = RecordedMachine(rig.machine, rig.tell, lambda words: not only_looks(words))
             machine = rig.saturated_on(recorded, rig.runner.captured)
@@ -104,7 +294,7 @@ class Volumes:
                 except FileioError as error:
                     raise FileioError(_as_keys(str(error), settings)) from None
         finally:
-            await rig.do([after(files)])
+            await rig.do([steps_after_measuring(files)])
 
     def _step(self, rig: str, program: str, says: str, measures: bool) -> None:
         """Note for those who look on; the cells themselves are down on the disk."""
@@ -119,12 +309,24 @@ class Volumes:
         self._notices.tell("failure", "fileio failed", f"fileio on {rig} failed", [said])
 
 
-def before(rig: Rig, files: VolumeFiles) -> list[StepGroup]:
+def lacking(lab: Lab, kept_in: Path) -> dict[str, Cells]:
+    """Return the cells that `kept_in` does not hold yet, by rig; without whole ones. Raises OutputError."""
+    if (fileio := lab.fileio) is None:
+        return {}
+    done = {cell.key for cell in read_cells(kept_in)}
+    found = {
+        rig: [cell for part in fileio.parts for key, cell in part.keyed(rig).items() if key not in done]
+        for rig in measured_rigs(lab)
+    }
+    return {rig: cells for rig, cells in found.items() if cells}
+
+
+def steps_before_measuring(rig: Rig, files: VolumeFiles) -> list[StepGroup]:
     """Return the steps before the first cell: the disk is as slow as in the runs."""
     return [rig.limit(), StepGroup("make room for the test files", (files.make(),))]
 
 
-def after(files: VolumeFiles) -> StepGroup:
+def steps_after_measuring(files: VolumeFiles) -> StepGroup:
     """Return the steps after the last cell."""
     return StepGroup("remove the test files", (files.remove(),))
 

@@ -14,7 +14,7 @@ import click
 
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.lab.experiment.checked import read_checked
+from plimsoll.lab.experiment.problems import read_checked
 from plimsoll.lab.schedule import installation, night
 from plimsoll.lab.schedule.installation import (
     InstalledSchedule,

@@ -19,8 +19,9 @@ from pydantic import ValidationError
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import redact
 from plimsoll.lab.experiment.folder import ExperimentFolder, folders
-from plimsoll.lab.experiment.result import RunResult
-from plimsoll.lab.experiment.settings import Lab, read_lab
+from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.notices import RunResult
+from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.schedule.installation import Schedule, ScheduleFolders, environment, read_environment
 from plimsoll.lab.schedule.nights import (
     TO_RESUME,

@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 from plimsoll.common.errors import OutputError, PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.validation import sentence_of
-from plimsoll.lab.experiment.settings import read_lab
+from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.schedule import timers
 from plimsoll.lab.schedule.installation import (
     InstalledSchedule,

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.cli import main
-from plimsoll.lab.experiment import lock, probe
+from plimsoll.lab.experiment import machines
 from plimsoll.lab.tuning import apply
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
@@ -36,8 +36,7 @@ STATIC = 'clone: {driver: static, target: "http://127.0.0.1:9"}'
 def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
     """The other machine, whose lock and journals are not this one's: others may be at work here."""
     need(REPLAY)
-    monkeypatch.setattr(probe, "PATH", str(tmp_path / "lab.lock"))
-    monkeypatch.setattr(lock, "PATH", str(tmp_path / "lab.lock"))
+    monkeypatch.setattr(machines, "LOCK_PATH", str(tmp_path / "lab.lock"))
     monkeypatch.setattr(apply, "FOLDER", str(tmp_path / "tuning"))
     server = Sshd(tmp_path)
     yield server
@@ -135,7 +134,9 @@ def test_a_machine_that_is_at_work_and_one_that_was_left_tuned(sshd: Sshd, tmp_p
         told
     )
 
-    with subprocess.Popen(lock.hold_command("experiment busy"), stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        machines.hold_command("experiment busy"), stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdout and holder.stdout.readline() == "held\n"
         told = check(sshd, tmp_path, STATIC)
         holder.kill()

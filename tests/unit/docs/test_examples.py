@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.comparing.gates import read_gates
-from plimsoll.lab.experiment.settings import read_lab
+from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.hosts import read_hosts
 from tests.support.paths import ROOT
 

@@ -11,7 +11,6 @@ import yaml
 from click.testing import CliRunner
 
 from plimsoll.cli import main
-from plimsoll.lab.experiment.settings import schema as schema_of_lab
 from plimsoll.schema import FILES, schema_of
 from tests.support.paths import DOCS, ROOT
 
@@ -114,10 +113,6 @@ def test_the_command_prints_a_schema(file: str) -> None:
     done = CliRunner().invoke(main, ["schema", file])
     assert done.exit_code == 0
     jsonschema.Draft202012Validator.check_schema(json.loads(done.output))
-
-
-def test_both_commands_print_the_same_of_lab_yml() -> None:
-    assert schema_of("lab.yml") == schema_of_lab()
 
 
 def test_a_file_that_has_no_schema_is_refused() -> None:

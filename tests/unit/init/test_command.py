@@ -58,7 +58,7 @@ def test_what_it_writes_is_accepted_by_the_whole_check(
     assert done.exit_code == 0, done.output
     assert f"plimsoll lab check {tmp_path / 'lab.yml'}\n" in done.output
     assert "--baseline old --candidate new --gates" in done.output
-    monkeypatch.setattr("plimsoll.lab.experiment.probe.PATH", str(tmp_path / "nobody's lock"))
+    monkeypatch.setattr("plimsoll.lab.experiment.machines.LOCK_PATH", str(tmp_path / "nobody's lock"))
     monkeypatch.chdir(tmp_path)
     checked = CliRunner().invoke(main, ["lab", "check", str(tmp_path / "lab.yml"), "--json"])
     assert checked.exit_code == 0, checked.output

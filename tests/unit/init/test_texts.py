@@ -10,7 +10,8 @@ from plimsoll.analysis.comparing import gates
 from plimsoll.common.validation import parse_model
 from plimsoll.init.answers import Disk, Limits, Log, Site, Under
 from plimsoll.init.experiment import Answers, Lengths, gates_text, lab_text, lengths, metric, quoted
-from plimsoll.lab.experiment import settings
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.problems import key_problems
 from plimsoll.schema import schema_of
 
 DISKS = (Disk("sata", "/rust/lab"), Disk("nvme", "/tank/lab"))
@@ -59,7 +60,7 @@ ROWS = [
 @pytest.mark.parametrize(("why", "answers", "saturator"), ROWS, ids=[row[0] for row in ROWS])
 def test_both_files_are_read(why: str, answers: Answers, saturator: str | None) -> None:
     text, limits = lab_text(answers, LONG), gates_text(answers, LONG)
-    lab = parse_model(text, "lab.yml", settings.Lab, settings.MANUAL, settings.problems)
+    lab = parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
     assert [backend.name for backend in lab.backends] == [disk.name for disk in answers.disks]
     kinds = {one.kind for backend in lab.backends if (one := backend.saturator or lab.saturator)}
     assert kinds == ({answers.saturator} if answers.saturator else set())
@@ -94,7 +95,7 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE)
 def test_any_name_of_a_log_stays_what_it_is(name: str) -> None:
     text = lab_text(told(log=Log(name)), LONG)
-    lab = parse_model(text, "lab.yml", settings.Lab, settings.MANUAL, settings.problems)
+    lab = parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
     assert lab.scenarios[0].options["log"] == name
     assert yaml.safe_load(quoted(name)) == name
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plimsoll.lab.experiment import scenario_kinds
+from plimsoll.lab.experiment import scenarios as asked
 from tests.support.paths import ROOT
 
 _ANSWER = """
@@ -30,7 +30,7 @@ def scenarios() -> Iterator["subprocess.Popen[str]"]:
 @pytest.fixture(autouse=True)
 def _answered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask that process, which begins with the first question: Locust's import takes two seconds."""
-    real = scenario_kinds._answer
+    real = asked._answer
 
     def answer(*words: str, said: str, within_s: float) -> str:
         if words:
@@ -42,4 +42,4 @@ def _answered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         process.stdin.flush()
         return process.stdout.readline()
 
-    monkeypatch.setattr(scenario_kinds, "_answer", answer)
+    monkeypatch.setattr(asked, "_answer", answer)

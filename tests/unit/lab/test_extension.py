@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.validation import parse_model
-from plimsoll.lab.experiment.experiment import planned
-from plimsoll.lab.experiment.extension import alone, changes, extended_runs
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.design import alone, changes, extended_runs, planned
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.problems import key_problems
 
 BASE = """
 name: lab
@@ -31,7 +31,7 @@ scenarios:"""
 
 
 def read(text: str) -> Lab:
-    return parse_model(text, "lab.yml", Lab, MANUAL, problems)
+    return parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
 
 
 TAKEN = [

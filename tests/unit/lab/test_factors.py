@@ -8,12 +8,17 @@ import yaml
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
-from plimsoll.lab.experiment.experiment import planned
-from plimsoll.lab.experiment.factors.levels import label_of, name_of
-from plimsoll.lab.experiment.factors.problems import MOST_VARIANTS
-from plimsoll.lab.experiment.factors.variants import levels_in, rigs_in, variants
-from plimsoll.lab.experiment.order import runs_in_order
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.design import (
+    label_of,
+    levels_in,
+    name_of,
+    planned,
+    rigs_in,
+    runs_in_order,
+    variants,
+)
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.problems import MOST_VARIANTS, key_problems
 
 BASE = """
 name: sweep
@@ -34,7 +39,7 @@ ONE = BASE.replace(BASE[BASE.index("  - name: emu") : BASE.index("scenarios:")],
 
 def lab_of(factors: list[dict[str, Any]], base: str = ONE, **more: Any) -> Lab:
     text = base + yaml.safe_dump({"factors": factors, **more})
-    return parse_model(text, "lab.yml", Lab, MANUAL, problems)
+    return parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
 
 
 def at(lab: Lab, *path: str) -> list[Any]:
@@ -49,7 +54,7 @@ def at(lab: Lab, *path: str) -> list[Any]:
 
 
 def test_without_factors_each_backend_is_its_own_variant() -> None:
-    lab = parse_model(BASE, "lab.yml", Lab, MANUAL, problems)
+    lab = parse_model(BASE, "lab.yml", Lab, MANUAL, key_problems)
     assert [(each.name, each.rig, each.levels, each.of) for each in variants(lab)] == [
         ("tank", "tank", {}, {}),
         ("emu", "emu", {}, {}),
@@ -326,4 +331,4 @@ def test_combinations_name_each_factor_and_known_values() -> None:
     assert "combinations.0: says nothing of recordsize" in str(caught.value)
     assert "combinations.1.recordsize: 8K is none of the values of recordsize: 128K, 16K" in str(caught.value)
     with pytest.raises(SettingsError, match="there are no factors to combine"):
-        parse_model(ONE + "combinations: [{a: 1}]\n", "lab.yml", Lab, MANUAL, problems)
+        parse_model(ONE + "combinations: [{a: 1}]\n", "lab.yml", Lab, MANUAL, key_problems)

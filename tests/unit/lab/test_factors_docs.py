@@ -5,8 +5,8 @@ import re
 import pytest
 
 from plimsoll.common.validation import parse_model
-from plimsoll.lab.experiment.factors.settings import SHORT
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.labfile import MANUAL, SHORT, Lab
+from plimsoll.lab.experiment.problems import key_problems
 from tests.support.paths import DOCS, ROOT
 
 TEXT = (DOCS / "factors.md").read_text(encoding="utf-8")
@@ -21,10 +21,10 @@ def test_every_name_is_in_the_list() -> None:
 
 @pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL))
 def test_the_examples_are_right(example: str) -> None:
-    parse_model(example, "docs/factors.md", Lab, MANUAL, problems)
+    parse_model(example, "docs/factors.md", Lab, MANUAL, key_problems)
 
 
 @pytest.mark.parametrize("name", ["recordsize-sweep.yml", "send-rate-sweep.yml"])
 def test_the_files_are_right(name: str) -> None:
     text = (ROOT / "examples" / name).read_text(encoding="utf-8")
-    assert parse_model(text, name, Lab, MANUAL, problems).factors
+    assert parse_model(text, name, Lab, MANUAL, key_problems).factors

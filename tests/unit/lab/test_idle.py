@@ -11,10 +11,9 @@ from click.testing import CliRunner
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import Location
-from plimsoll.lab.experiment.checked import read_checked
-from plimsoll.lab.experiment.idle import IDLE_KEYS, Experiment, idle_keys
-from plimsoll.lab.experiment.scenario_kinds import ScenarioTraits, idle_options
-from plimsoll.lab.experiment.settings import Lab
+from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.problems import IDLE_KEYS, CheckedLab, idle_keys, read_checked
+from plimsoll.lab.experiment.scenarios import ScenarioTraits, idle_options
 
 Said = dict[str, Any]
 
@@ -123,7 +122,7 @@ def _said(changes: Said) -> Said:
 def _idle(changes: Said) -> list[str]:
     lab = Lab.model_validate(_said(changes))
     kinds = {each.called: AUTHORS if each.scenario == "save-article" else READERS for each in lab.scenarios}
-    found = [at for at, _ in idle_keys(Experiment(lab, kinds))]
+    found = [at for at, _ in idle_keys(CheckedLab(lab, kinds))]
     return [".".join("*" if isinstance(part, int) else str(part) for part in at) for at in found]
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment import journal as journal_module
-from plimsoll.lab.experiment.folder import ExperimentFolder
-from plimsoll.lab.experiment.journal import Journal
+from plimsoll.lab.experiment import folder
+from plimsoll.lab.experiment.folder import ExperimentFolder, Journal
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from plimsoll.lab.experiment.journal import Journal
+from plimsoll.lab.experiment.folder import Journal
 with Journal(Path(sys.argv[1])).held():
     print("held", flush=True)
     time.sleep(600)
@@ -31,7 +30,7 @@ def test_a_journal_is_held_as_long_as_its_holder_lives(
         assert process.stdout.readline() == b"held\n"
         assert journal.is_held
         journal.note("begun")  # what is held can still be written
-        monkeypatch.setattr(journal_module, "_PATIENCE_S", 0.1)
+        monkeypatch.setattr(folder, "_LOOK_S", 0.1)
         with pytest.raises(LabError, match="another process carries this experiment out"), journal.held():
             pass
         process.kill()

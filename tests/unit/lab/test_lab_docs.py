@@ -9,12 +9,20 @@ from pydantic import BaseModel
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.static import StaticSettings
-from plimsoll.lab.experiment.factors.settings import Factor
-from plimsoll.lab.experiment.fileio_settings import Fileio
-from plimsoll.lab.experiment.notify_settings import Notify
-from plimsoll.lab.experiment.replay_options import ReplayOptions
-from plimsoll.lab.experiment.settings import MANUAL, Backend, Lab, Limits, Phases, ScenarioChoice, problems
-from plimsoll.lab.experiment.together.members import Member
+from plimsoll.lab.experiment.labfile import (
+    MANUAL,
+    Backend,
+    Factor,
+    Fileio,
+    Lab,
+    Limits,
+    Member,
+    Notify,
+    Phases,
+    ReplayOptions,
+    ScenarioChoice,
+)
+from plimsoll.lab.experiment.problems import key_problems
 from plimsoll.lab.fileio.fio import FsyncMatrix
 from tests.support.paths import DOCS
 
@@ -56,4 +64,4 @@ def test_every_key_is_documented_with_its_default(prefix: str) -> None:
 
 @pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL))
 def test_the_examples_are_right(example: str) -> None:
-    parse_model(example, "docs/lab.md", Lab, MANUAL, problems)
+    parse_model(example, "docs/lab.md", Lab, MANUAL, key_problems)

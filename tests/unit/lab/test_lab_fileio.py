@@ -17,17 +17,17 @@ from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.experiment.extension import changes
+from plimsoll.lab.experiment.design import changes, left_out, measured_rigs
 from plimsoll.lab.experiment.folder import ExperimentFolder, make_folder
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.machines import Machines
 from plimsoll.lab.experiment.notices import Notices
 from plimsoll.lab.experiment.plan import lasts_s
-from plimsoll.lab.experiment.rig import Rig
-from plimsoll.lab.experiment.rigs import Machines, rigs_of
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
-from plimsoll.lab.experiment.status.look import Watch
+from plimsoll.lab.experiment.problems import key_problems
+from plimsoll.lab.experiment.rig import Rig, rigs_of
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.lab.experiment.volume_choice import left_out
-from plimsoll.lab.experiment.volumes import Volumes, lacking, measured_rigs
+from plimsoll.lab.experiment.status.watch import Watch
+from plimsoll.lab.experiment.volumes import Volumes, lacking
 from plimsoll.lab.fileio.measure import commands, run_matrix, written_bytes
 from plimsoll.lab.machine import Done, Machine
 from tests.support.paths import ROOT
@@ -54,7 +54,7 @@ def lab_of(fileio: dict[str, Any], *backends: str, **more: Any) -> Lab:
         "backends": [BACKENDS[name] for name in backends],
         "scenarios": [{"scenario": "replay", "options": {"log": "access.log"}}],
     }
-    return parse_model(yaml.safe_dump(data | more, sort_keys=False), "lab.yml", Lab, MANUAL, problems)
+    return parse_model(yaml.safe_dump(data | more, sort_keys=False), "lab.yml", Lab, MANUAL, key_problems)
 
 
 MISTAKES = [

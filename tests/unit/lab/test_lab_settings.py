@@ -7,10 +7,12 @@ import pytest
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.clones.clone import Target
-from plimsoll.lab.experiment.command_line import run_command
-from plimsoll.lab.experiment.order import PlannedRun
-from plimsoll.lab.experiment.scenario_kinds import ScenarioTraits, traits_of
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems, schema
+from plimsoll.lab.experiment.design import PlannedRun
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.load import run_command
+from plimsoll.lab.experiment.problems import key_problems
+from plimsoll.lab.experiment.scenarios import ScenarioTraits, traits_of
+from plimsoll.schema import schema_of
 from tests.support.paths import ROOT
 
 GOOD = """
@@ -27,7 +29,7 @@ PARTS = "tuning: {datasets: {'@database': {recordsize: 16K}, '@web': {}}}"
 
 
 def read(text: str) -> Lab:
-    return parse_model(text, "lab.yml", Lab, MANUAL, problems)
+    return parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
 
 
 EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.yml")) if "\nbackends:" in path.read_text()]
@@ -238,4 +240,4 @@ def test_what_is_written_for_a_later_resume_is_read_again(what: str, text: str) 
 
 
 def test_the_schema_knows_every_key_of_the_file() -> None:
-    assert set(schema()["properties"]) == set(Lab.model_fields)
+    assert set(schema_of("lab.yml")["properties"]) == set(Lab.model_fields)

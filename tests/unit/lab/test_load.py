@@ -11,11 +11,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.command_line import PlannedLoad
-from plimsoll.lab.experiment.load import Load, LoadPart
-from plimsoll.lab.experiment.phases import Events, RunClock
-from plimsoll.lab.experiment.together.beginning import BEGIN_FILE, Beginning
-from plimsoll.lab.experiment.together.members import Member
+from plimsoll.lab.experiment.labfile import Member
+from plimsoll.lab.experiment.load import BEGIN_FILE, Beginning, Events, Load, LoadPart, PlannedLoad, RunClock
 from plimsoll.lab.machine import LocalMachine
 
 # A scenario as the lab sees it: it begins, does what it is for, and says how it ended.

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from plimsoll.analysis.comparing.gates import read_gates
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
-from plimsoll.lab.experiment.checked import read_checked
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.problems import key_problems, read_checked
 from plimsoll.lab.hosts import read_hosts
 from plimsoll.scenarios.running.clonelist import read_config
 from tests.support.golden import GOLDEN
@@ -156,7 +156,7 @@ VALUES = st.recursive(
 def test_whatever_is_written_is_told_or_right(value: dict[object, object]) -> None:
     text = yaml.safe_dump(value)
     try:
-        parse_model(text, "lab.yml", Lab, MANUAL, problems)
+        parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
     except SettingsError as error:
         assert str(error)
         assert "<class" not in str(error)

@@ -9,13 +9,13 @@ import pytest
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment import probe_here, scenario_kinds
-from plimsoll.lab.experiment.scenario_kinds import prepare, traits_of
-from plimsoll.lab.experiment.settings import Lab
+from plimsoll.lab.experiment import scenarios
+from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.scenarios import prepare, traits_of
 from plimsoll.lab.schedule import installation
 
 _SLOW = ["sleep", "600"]
-_answer = scenario_kinds._answer
+_answer = scenarios._answer
 
 
 def _lab() -> Lab:
@@ -42,14 +42,14 @@ def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\nsleep 600 &\necho $! >{tmp_path}/helper\nwait\n")
     program.chmod(0o755)
-    monkeypatch.setattr(scenario_kinds, "_known", {})
-    monkeypatch.setattr(scenario_kinds, "_answer", _answer)
+    monkeypatch.setattr(scenarios, "_known", {})
+    monkeypatch.setattr(scenarios, "_answer", _answer)
     monkeypatch.setattr(sys, "executable", str(program))
     return tmp_path / "helper"
 
 
 def test_photographs_that_take_too_long(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scenario_kinds, "_PREPARE_S", 1.0)
+    monkeypatch.setattr(scenarios, "_PREPARE_S", 1.0)
     with pytest.raises(
         SettingsError, match=r"^rush-hour/upload-images: .* not made within 1 s: start it again"
     ):
@@ -62,7 +62,7 @@ def test_photographs_that_take_too_long(slow: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_scenarios_that_do_not_answer(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scenario_kinds, "_CHECK_S", 1.0)
+    monkeypatch.setattr(scenarios, "_CHECK_S", 1.0)
     with pytest.raises(
         SettingsError, match="cannot be checked: no answer within 1 s: is this machine too busy"
     ):
@@ -82,7 +82,7 @@ def test_a_crontab_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_replay_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(subprocess, "run", _never)
     (tmp_path / "replay").touch()
-    monkeypatch.setattr(probe_here, "replay_program", lambda: str(tmp_path / "replay"))
+    monkeypatch.setattr(scenarios, "replay_program", lambda: str(tmp_path / "replay"))
     assert any(
-        "does not answer --help within 60 s: build it again" in one for one in probe_here.probe_here(_lab())
+        "does not answer --help within 60 s: build it again" in one for one in scenarios.probe_here(_lab())
     )

@@ -8,10 +8,9 @@ import pytest
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.notify import URL_NAME, Message, NotDeliveredError
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.lock import BusyError
-from plimsoll.lab.experiment.notices import Notices, notice, open_notices
-from plimsoll.lab.experiment.notify_settings import OCCASIONS, Notify
-from plimsoll.lab.experiment.result import RunResult
+from plimsoll.lab.experiment.labfile import OCCASIONS, Notify
+from plimsoll.lab.experiment.machines import BusyError
+from plimsoll.lab.experiment.notices import Notices, RunResult, notice, open_notices
 
 SECRET = "http://127.0.0.1:9/T0P-SECRET"  # noqa: S105 of the tests
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.lab.experiment.journal import Journal
-from plimsoll.lab.experiment.order import runs_in_order
-from plimsoll.lab.experiment.settings import Limits
+from plimsoll.lab.experiment.design import runs_in_order
+from plimsoll.lab.experiment.folder import Journal
+from plimsoll.lab.experiment.labfile import Limits
 
 _ORDERS: list[Literal["abba", "random"]] = ["abba", "random"]
 

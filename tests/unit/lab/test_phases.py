@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.phases import Events, RunClock, saturate
-from plimsoll.lab.experiment.settings import Phases
+from plimsoll.lab.experiment.labfile import Phases
+from plimsoll.lab.experiment.load import Events, RunClock, saturate
 from plimsoll.lab.saturators.saturator import OnEvent
 
 

@@ -15,9 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.disks.removal import remove_files
-from plimsoll.lab.experiment.clean import clean
-from plimsoll.lab.experiment.rigs import rig_of
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.clean import remove_leftovers
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.problems import key_problems
+from plimsoll.lab.experiment.rig import rig_of
 from plimsoll.lab.machine import Line
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
 from plimsoll.lab.saturators.resilver import RESILVER, detach_command, resilver_command
@@ -323,7 +324,7 @@ def test_lab_clean_looks_for_what_earlier_files_of_the_name_had(
     monkeypatch.setattr("plimsoll.lab.experiment.clean.versions", lambda _lab: [now, before, now])
     monkeypatch.setattr("plimsoll.lab.experiment.clean.tunings", _none)
     monkeypatch.setattr("plimsoll.lab.experiment.clean.Machines", _Scripted)
-    found = asyncio.run(clean(now, remove=False, say=print))
+    found = asyncio.run(remove_leftovers(now, remove=False, say=print))
     assert [one.what for one in found] == [
         ("the scrub of tank, or its mark there",),
         ("the scrub of rust, or its mark there",),
@@ -347,7 +348,7 @@ class _Scripted:
 
 def test_the_example_is_right() -> None:
     file = ROOT / "examples" / "pool-work.yml"
-    lab = parse_model(file.read_text(encoding="utf-8"), "pool-work.yml", Lab, MANUAL, problems)
+    lab = parse_model(file.read_text(encoding="utf-8"), "pool-work.yml", Lab, MANUAL, key_problems)
     assert [one.saturator.kind for one in lab.backends if one.saturator] == ["scrub", "resilver", "zfs-send"]
 
 

@@ -12,20 +12,20 @@ import yaml
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.extension import changes
+from plimsoll.lab.experiment.check import VolumeUses, claims_of
+from plimsoll.lab.experiment.design import changes, left_out, preconditioned_rigs
 from plimsoll.lab.experiment.folder import make_folder
+from plimsoll.lab.experiment.labfile import MANUAL, Lab, Precondition
+from plimsoll.lab.experiment.machines import Machines
 from plimsoll.lab.experiment.plan import lasts_s
-from plimsoll.lab.experiment.precondition_settings import Precondition, preconditioned_rigs
-from plimsoll.lab.experiment.preconditioning import Preconditioning
-from plimsoll.lab.experiment.probe_room import VolumeUses, claims_of
-from plimsoll.lab.experiment.rigs import Machines, rigs_of
-from plimsoll.lab.experiment.rounds import is_over, judged, keep, precondition_facts, read_rounds
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
-from plimsoll.lab.experiment.status.look import Watch
+from plimsoll.lab.experiment.problems import key_problems
+from plimsoll.lab.experiment.rig import rigs_of
+from plimsoll.lab.experiment.run import precondition_facts
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.lab.experiment.volume_choice import left_out
+from plimsoll.lab.experiment.status.watch import Watch
+from plimsoll.lab.experiment.volumes import Preconditioning, is_over, judged, keep
 from plimsoll.lab.fileio.precondition import PreconditionSettings
-from plimsoll.rundir.volumes import VolumeRound, last_filling
+from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
 from tests.support.paths import DOCS
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_lab_fileio import BACKENDS, untuned
@@ -43,7 +43,7 @@ def lab_of(wanted: dict[str, Any] | None, *backends: str, **more: Any) -> Lab:
         "scenarios": [{"scenario": "replay", "options": {"log": "access.log"}}],
     }
     data |= {} if wanted is None else {"precondition": wanted}
-    return parse_model(yaml.safe_dump(data | more, sort_keys=False), "lab.yml", Lab, MANUAL, problems)
+    return parse_model(yaml.safe_dump(data | more, sort_keys=False), "lab.yml", Lab, MANUAL, key_problems)
 
 
 MISTAKES = [
@@ -203,7 +203,7 @@ async def brought_about(
 
 
 def room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.lab.experiment.preconditioning.check_size", lambda *_: None)
+    monkeypatch.setattr("plimsoll.lab.experiment.volumes.check_size", lambda *_: None)
 
 
 @pytest.mark.usefixtures("untuned")
@@ -298,7 +298,7 @@ def test_every_key_is_documented_with_its_default() -> None:
 def test_the_example_of_the_docs_is_right() -> None:
     text = (DOCS / "precondition.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert preconditioned_rigs(parse_model(example, "docs/precondition.md", Lab, MANUAL, problems)) == [
+    assert preconditioned_rigs(parse_model(example, "docs/precondition.md", Lab, MANUAL, key_problems)) == [
         "sata",
         "nvme",
     ]

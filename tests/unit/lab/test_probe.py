@@ -11,10 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.cli import main
-from plimsoll.lab.experiment import probe
-from plimsoll.lab.experiment.probe_here import flag_problems, reading_words
-from plimsoll.lab.experiment.replay_options import ReplayOptions
-from plimsoll.lab.experiment.scenario_kinds import logs_in
+from plimsoll.lab.experiment import machines
+from plimsoll.lab.experiment.labfile import ReplayOptions
+from plimsoll.lab.experiment.scenarios import flag_problems, logs_in, reading_words
 from plimsoll.lab.machine import Done, LocalMachine
 from plimsoll.lab.tuning import apply
 from plimsoll.scenarios import list_scenarios
@@ -128,7 +127,7 @@ def test_what_is_the_same_for_many_variants_is_asked_and_told_once(
 
 def test_a_journal_of_a_killed_experiment_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apply, "FOLDER", str(tmp_path / "tuning"))
-    monkeypatch.setattr(probe, "PATH", str(tmp_path / "nobody's.lock"))
+    monkeypatch.setattr(machines, "LOCK_PATH", str(tmp_path / "nobody's.lock"))
     (tmp_path / "tuning").mkdir()
     swappiness = {"kind": "vm", "name": "swappiness", "value": "60"}
     property_ = {"kind": "property", "dataset": "no/such", "name": "recordsize", "value": "128K"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.experiment.probe_room import (
+from plimsoll.lab.experiment.check import (
     Claim,
     FileSystem,
     VolumeUses,
@@ -15,8 +15,8 @@ from plimsoll.lab.experiment.probe_room import (
     file_system,
     obstacles,
 )
-from plimsoll.lab.experiment.rigs import rig_of
-from plimsoll.lab.experiment.settings import Lab
+from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.rig import rig_of
 from tests.support.scripted_machine import ScriptedMachine
 
 GIB = 1 << 30

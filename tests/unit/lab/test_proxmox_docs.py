@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from plimsoll.lab.clones.libvirt import LibvirtSettings
 from plimsoll.lab.clones.proxmox import DiskLimits, ProxmoxSettings
-from plimsoll.lab.experiment.settings import read_lab
+from plimsoll.lab.experiment.problems import read_lab
 from tests.support.paths import DOCS, ROOT
 
 PAGES: dict[str, dict[str, type[BaseModel]]] = {

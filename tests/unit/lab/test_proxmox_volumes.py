@@ -12,8 +12,8 @@ from plimsoll.common.differences import differing
 from plimsoll.lab.clones.clone import Surroundings
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.proxmox import PROXMOX, ProxmoxSettings
+from plimsoll.lab.experiment.labfile import Backend
 from plimsoll.lab.experiment.rig import Rig
-from plimsoll.lab.experiment.settings import Backend
 from plimsoll.lab.facts import read_facts
 from plimsoll.lab.proxmox.volumes import KINDS, dataset_of, folder_of, is_of_node, storage_facts, volumes_of
 from plimsoll.rundir.facts import Storage

@@ -84,7 +84,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     commands = {
         "plan": ["lab", "plan", "--json", right],
         "check": ["lab", "check", right],
-        "schema": ["lab", "schema"],
+        "schema": ["schema", "lab.yml"],
     }
     for what, key, wrong, _ in WRONG:
         commands[what] = ["lab", "check", "--no-probe", lab(what, LAB.replace(key, wrong))]

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
 from plimsoll.lab import schedule
-from plimsoll.lab.experiment import checked
+from plimsoll.lab.experiment import problems
 from plimsoll.lab.schedule import installation
 from plimsoll.lab.schedule.installation import Kind
 from plimsoll.lab.steps.step import Command
@@ -29,7 +29,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr(schedule, "_program", lambda: (str(program(tmp_path)),))
     # Asks every scenario for its settings, in a process of its own: one test does
-    monkeypatch.setattr(checked, "traits_of", lambda *_: {})
+    monkeypatch.setattr(problems, "traits_of", lambda *_: {})
     monkeypatch.setattr(installation, "_PROCESSES", tmp_path / "proc")
     (tmp_path / "proc" / "7").mkdir(parents=True)
     (tmp_path / "proc" / "7" / "comm").write_text("cron\n")

@@ -7,19 +7,9 @@ import pytest
 from pydantic import BaseModel
 
 from plimsoll.lab.experiment.status.forecast import AFTER_S, BEFORE_S, MAKE_S
-from plimsoll.lab.experiment.status.latencies import FEWEST
-from plimsoll.lab.experiment.status.model import (
-    DiskFigures,
-    Doing,
-    Failure,
-    LoadFigures,
-    Runs,
-    SendFigures,
-    State,
-    Status,
-    VolumeCells,
-)
+from plimsoll.lab.experiment.status.running import FEWEST, DiskFigures, Doing, LoadFigures, SendFigures
 from plimsoll.lab.experiment.status.text import lines
+from plimsoll.lab.experiment.status.watch import Failure, Runs, State, Status, VolumeCells
 from tests.support.paths import DOCS
 
 TEXT = (DOCS / "status.md").read_text(encoding="utf-8")

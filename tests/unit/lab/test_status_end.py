@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.experiment.experiment import planned
+from plimsoll.lab.experiment.design import planned
 from plimsoll.lab.experiment.folder import make_folder
-from plimsoll.lab.experiment.status.look import Watch
+from plimsoll.lab.experiment.status.watch import Watch
 from tests.support.scripted_experiment import STARTS, ScriptedExperiment, lab_of
 
 LOOK_S = 5.0

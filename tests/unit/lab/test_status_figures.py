@@ -8,15 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plimsoll.lab.experiment.status.disturbance import Disks, Saturation
-from plimsoll.lab.experiment.status.latencies import Latencies
-from plimsoll.lab.experiment.status.load import Load
-from plimsoll.lab.experiment.status.model import Doing
-from plimsoll.lab.experiment.status.running import RunningRun
-from plimsoll.lab.experiment.status.stretches import OVER, Stretch
-from plimsoll.lab.experiment.status.tail import Tail
+from plimsoll.lab.experiment.status.running import (
+    OVER,
+    Disks,
+    Doing,
+    GrowingRun,
+    Latencies,
+    RunningRun,
+    Saturation,
+    Stretch,
+)
 from plimsoll.lab.experiment.status.text import load_text
-from plimsoll.rundir.records import RECORD, WARMUP, Records, header
+from plimsoll.rundir.records import RECORD, WARMUP, Records, Tail, header
 
 EDGES_S = (1.0, 5.0)
 
@@ -90,7 +93,7 @@ def test_the_p999_is_that_of_the_records_within_a_fifth_of_a_percent(scale: floa
 
 
 def test_fewer_than_a_thousand_requests_have_no_p999(run: Path) -> None:
-    load = Load(run, EDGES_S)
+    load = GrowingRun(run, EDGES_S)
     assert load.started_at is not None
     append(run / "requests.npy", records(999).tobytes())
     assert load.look(10).p999_ms is None
@@ -102,7 +105,7 @@ def test_failures_are_never_fast(run: Path) -> None:
     table = records(2000)
     table["error"][:10] = 1
     append(run / "requests.npy", table.tobytes())
-    figures = Load(run, EDGES_S).look(20)
+    figures = GrowingRun(run, EDGES_S).look(20)
     assert figures.failures == 10
     assert figures.p999_ms is None  # it is one of them, and nobody knows when it would have been answered
 
@@ -114,7 +117,7 @@ def test_figures_are_of_the_last_seconds_of_the_phase_and_without_the_warm_up(ru
     during = table["due_ns"] >= EDGES_S[1] * 1e9
     table["total_us"][during] = 40_000
     append(run / "requests.npy", table.tobytes())
-    figures = Load(run, EDGES_S).look(60.0)
+    figures = GrowingRun(run, EDGES_S).look(60.0)
     assert figures.requests == 6000
     assert figures.requests_per_s == pytest.approx(100.0, rel=0.02)
     assert figures.phase_p999_ms == pytest.approx(40.0, rel=0.003)

@@ -7,11 +7,11 @@ import pytest
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.clones.clone import Target
-from plimsoll.lab.experiment.command_line import PlannedLoad, loads_of
-from plimsoll.lab.experiment.factors.variants import variants
-from plimsoll.lab.experiment.order import PlannedRun
-from plimsoll.lab.experiment.scenario_kinds import ScenarioTraits, traits_of
-from plimsoll.lab.experiment.settings import MANUAL, Lab, problems
+from plimsoll.lab.experiment.design import PlannedRun, variants
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.load import PlannedLoad, loads_of
+from plimsoll.lab.experiment.problems import key_problems
+from plimsoll.lab.experiment.scenarios import ScenarioTraits, traits_of
 
 GOOD = """
 name: lab
@@ -30,7 +30,7 @@ ENDLESS = GOOD.replace("before_s: 10, during_s: 20, after_s: 10", "during_s: nul
 
 
 def read(text: str) -> Lab:
-    return parse_model(text, "lab.yml", Lab, MANUAL, problems)
+    return parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
 
 
 @pytest.mark.parametrize(

@@ -1,56 +1,43 @@
 """When an experiment will end: by the times of its plan, corrected by those of what is done. Pure.
 
-Each part of a run has an estimate: a first guess counts as one observation, as each that
-is done does. A part that takes longer than its estimate raises it while it lasts, so that the end moves on
-evenly.
+Each part of a run has an estimate: a first guess counts as one observation, as each that is done does. A part
+that takes longer than its estimate raises it while it lasts, so that the end moves on evenly.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
 
 from plimsoll.lab.clones import driver_of
-from plimsoll.lab.experiment.experiment import planned
-from plimsoll.lab.experiment.factors.variants import Variant, variants
-from plimsoll.lab.experiment.order import PlannedRun
-from plimsoll.lab.experiment.settings import Lab
-from plimsoll.lab.experiment.status.course import Part, Spent
+from plimsoll.lab.experiment.design import Design, PlannedRun, preconditioned_rigs
+from plimsoll.lab.experiment.volumes import is_over
 from plimsoll.lab.fileio.measure import Cells, written_bytes
-from plimsoll.rundir.volumes import FsyncCase
+from plimsoll.lab.fileio.precondition import WINDOW, PreconditionSettings
+from plimsoll.rundir.volumes import FsyncCase, VolumeRound, last_filling
 
 # Rough: a small site on a disk that is not slow.
 MAKE_S, BEFORE_S, AFTER_S, REMOVE_S = 40.0, 12.0, 3.0, 5.0
 _NOT_OURS_S = 1.0  # where there is nothing to make, to restart or to remove
 _CELL_S = 1.0  # of fileio, besides the time that is measured
 _FILES_BYTES_PER_S = 200e6
-
+FILL_BYTES_PER_S = 200e6  # a guess
+_ROUND_S = 1.0  # besides the time that is measured
+Part = Literal["make", "cell", "fsync", "before", "load", "after"]
+Line = dict[str, Any]
+Spent = dict[Part, list[tuple[str, float]]]  # by the name of the run, or of the backend that was made
+_PARTS: dict[str, tuple[Part, set[str]]] = {  # a line that begins a part, and those that end it
+    "making": ("make", {"made"}),
+    "fileio cell": ("cell", {"fileio cell", "fileio files", "fsync cell", "fileio ended"}),
+    "fsync cell": ("fsync", {"fsync cell", "fileio ended"}),
+    "run begun": ("before", {"load begun"}),
+    "load begun": ("load", {"load ended"}),
+    "load ended": ("after", {"run finished"}),
+}
 _NO_CELLS: Mapping[str, Cells] = {}
 _NO_FILLINGS: Mapping[str, float] = {}
-
 PARTS: tuple[Part, ...] = ("before", "load", "after")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All runs by name, in their order, the variants they run on, by name, and the lab.yml of it all."""
-
-    runs: dict[str, PlannedRun]
-    variants: dict[str, Variant]
-    lab: Lab
-
-    @classmethod
-    def of(cls, lab: Lab, extended: Sequence[PlannedRun] | None = None) -> "Plan":
-        """Return the plan of `lab`; `extended` are its runs, where they became more."""
-        runs = {run.name: run for run in extended or planned(lab)}
-        return cls(runs, {variant.name: variant for variant in variants(lab)}, lab)
-
-    def rig(self, run: PlannedRun) -> str:
-        """Return the rig that `run` is done on."""
-        return self.variants[run.backend].rig
-
-    @property
-    def rigs(self) -> dict[str, Variant]:
-        """The first variant of each rig."""
-        return {variant.rig: variant for variant in reversed(self.variants.values())}
 
 
 @dataclass(frozen=True)
@@ -65,7 +52,7 @@ class OpenPart:
 class Estimates:
     """The estimates of all parts of the runs of a plan."""
 
-    def __init__(self, plan: Plan, spent: Spent, now: OpenPart | None) -> None:
+    def __init__(self, plan: Design, spent: Spent, now: OpenPart | None) -> None:
         self.plan, self._spent = plan, spent
         self._longer: tuple[Part, str, float] | None = None
         if now is not None:
@@ -117,7 +104,7 @@ class Estimates:
 
 
 def left_s(
-    plan: Plan,
+    plan: Design,
     left: Sequence[PlannedRun],
     made: set[str],
     spent: Spent,
@@ -143,6 +130,14 @@ def left_s(
         seconds.append(max((estimates.of("make", rig) or 0.0) - spent_s, 0.0))
     ours = [rig for rig, variant in plan.rigs.items() if driver_of(variant.settings.clone).is_ours]
     return added([*seconds, REMOVE_S * len(ours)])
+
+
+def _rest_s(estimates: Estimates, run: PlannedRun, now: OpenPart) -> float | None:
+    """Return the rest of the run that is being done: of its open part, and the parts after it."""
+    at = PARTS.index(now.part)
+    estimate_s = estimates.of(now.part, run.name)
+    rest_s = None if estimate_s is None else max(estimate_s - now.elapsed_s, 0.0)
+    return added([rest_s, *(estimates.of(part, run.name) for part in PARTS[at + 1 :])])
 
 
 def _volume_s(estimates: Estimates, rig: str, cells: Cells, now: OpenPart | None) -> float:
@@ -172,9 +167,93 @@ def added(seconds: Iterable[float | None]) -> float | None:
     return total_s
 
 
-def _rest_s(estimates: Estimates, run: PlannedRun, now: OpenPart) -> float | None:
-    """Return the rest of the run that is being done: of its open part, and the parts after it."""
-    at = PARTS.index(now.part)
-    estimate_s = estimates.of(now.part, run.name)
-    rest_s = None if estimate_s is None else max(estimate_s - now.elapsed_s, 0.0)
-    return added([rest_s, *(estimates.of(part, run.name) for part in PARTS[at + 1 :])])
+def precondition_s(
+    plan: Design, every: Sequence[VolumeRound], now: tuple[str, float] | None, among: set[str] | None = None
+) -> dict[str, float]:
+    """Return the seconds until each volume is as it is to be, by rig; of those in `among`, if given.
+
+    `now` is the rig that a filling or round is being done on, and for how long. How large a disk is that
+    exists, nobody knows before: then its filling is not counted.
+    """
+    if (wanted := plan.lab.precondition) is None:
+        return {}
+    found = {}
+    for rig in preconditioned_rigs(plan.lab):
+        if among is not None and rig not in among:
+            continue
+        disk = plan.rigs[rig].settings.disk
+        size_bytes = getattr(disk, "size_bytes", 0)
+        open_s = now[1] if now and now[0] == rig else 0.0
+        found[rig] = _left_s(wanted, last_filling(every, rig), size_bytes, open_s)
+    return found
+
+
+def _left_s(
+    wanted: PreconditionSettings, rounds: Sequence[VolumeRound], size_bytes: int, open_s: float
+) -> float:
+    if is_over(rounds, wanted):
+        return 0.0
+    fill_s = 0.0 if rounds else size_bytes * wanted.fill_percent / 100 / FILL_BYTES_PER_S
+    round_s = wanted.round_s + _ROUND_S
+    count = max(WINDOW - (rounds[-1].round if rounds else 0), 1)
+    return fill_s + count * round_s - min(open_s, round_s if rounds else fill_s)
+
+
+@dataclass
+class Course:
+    """What the journal says. Lines of another version that are not known are passed over."""
+
+    begun_at: datetime | None = None
+    ended_at: datetime | None = None
+    last: Line = field(default_factory=dict)  # the last line that began or ended something
+    last_at: datetime | None = None
+    step: str | None = None  # the heading of the steps that are being done
+    made: set[str] = field(default_factory=set)  # rigs
+    rigs: dict[str, str] = field(default_factory=dict)  # by the variant that runs on it
+    tries: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    failures: list[tuple[Line, datetime, str | None]] = field(default_factory=list)
+    not_measured: dict[str, str] = field(default_factory=dict)  # volumes whose fileio failed, and why
+    attempts: dict[str, str] = field(default_factory=dict)
+    spent: Spent = field(default_factory=lambda: {part: [] for part in get_args(Part)})
+
+    def add(self, line: Line) -> None:
+        """Take the next line of the journal."""
+        what, at = line.get("what"), _instant(line.get("at"))
+        if not isinstance(what, str) or at is None:
+            return
+        run, backend = str(line.get("run", "")), str(line.get("backend", ""))
+        if what == "step":
+            self.step = str(line.get("says", ""))
+            return
+        if what == "attempt":
+            self.attempts[run] = str(line.get("attempt", ""))
+            return
+        self._measure(what, at, run or backend)
+        self.last, self.last_at, self.step = line, at, None
+        if what == "begun":
+            self.begun_at, self.ended_at, self.made = self.begun_at or at, None, set()
+            self.not_measured = {}
+        elif what == "ended":
+            self.ended_at = at
+        elif what == "made":
+            self.made.add(backend)
+        elif what == "fileio failed":
+            self.not_measured[backend] = str(line.get("why", ""))
+        elif what == "run begun":
+            self.tries[run] += 1
+            self.attempts.pop(run, None)
+        elif what == "run failed":
+            self.made.discard(self.rigs.get(backend, backend))
+            self.failures.append((line, at, self.attempts.get(run)))
+
+    def _measure(self, what: str, at: datetime, name: str) -> None:
+        part, ends = _PARTS.get(str(self.last.get("what")), (None, set[str]()))
+        if part and what in ends and self.last_at:
+            self.spent[part].append((name, max((at - self.last_at).total_seconds(), 0.0)))
+
+
+def _instant(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text)).astimezone(UTC)
+    except ValueError:
+        return None

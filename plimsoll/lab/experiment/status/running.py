@@ -1,19 +1,177 @@
-"""A run that is being measured: its phase and clock, and its figures so far."""
+"""The run that is being measured: its phase, load, saturator and disks so far."""
 
+import csv
+import json
+import math
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from plimsoll.analysis.statistics.percentiles import NEVER_US, Microseconds
+from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.lab.experiment.status.disturbance import Disks, Saturation
-from plimsoll.lab.experiment.status.load import Load
-from plimsoll.lab.experiment.status.model import Doing, LoadFigures
-from plimsoll.lab.experiment.status.stretches import OVER, Stretch, stretch_at
+from plimsoll.lab.experiment.design import PlannedRun, Variant
+from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.find import is_run, subfolders
-from plimsoll.rundir.names import HOST_FILE
+from plimsoll.rundir.names import HOST_FILE, REQUESTS_FILE
+from plimsoll.rundir.read import read_facts
+from plimsoll.rundir.records import WARMUP, Records, Tail
 
-EVENTS_FILE = "lab-events.jsonl"  # of the lab, beside the run directories of an attempt
+LAB_EVENTS_FILE = "lab-events.jsonl"  # of the lab, beside the run directories of an attempt
+OVER = "over"  # the scenario goes on after its phases
+_RATE_OVER_S = 10  # seconds that requests a second are a mean of
+_FLUSHED_S = 1  # writers hand records over once a second
+_OVER = 5  # samples, one a second, that a latency is a mean of
+_BYTES = " bytes"
+_STALE_S = 4.0
+_ENDS = ("_read_latency_ms", "_write_latency_ms")
+_PREFIX = "diskstats."
+FEWEST = 1000  # requests for a p99.9
+_FINE = 10  # bits that are kept of a time: it is shown at most 0.2 % too long
+BINS = (33 - _FINE + 1) << (_FINE - 1)
+
+
+class LoadFigures(BaseModel):
+    """The requests of a run, or of one member of it, so far; `p999_ms` is without the warm-up.
+
+    `waits_s` are the seconds until it is to begin, null where it has, or began with the run.
+    """
+
+    scenario: str | None
+    directory: str
+    requests: int
+    failures: int
+    requests_per_s: float | None
+    p999_ms: float | None = Field(serialization_alias="p99.9_ms")
+    phase_p999_ms: float | None = Field(serialization_alias="phase_p99.9_ms")
+    waits_s: float | None = None
+
+
+class SendFigures(BaseModel):
+    """A saturator: whether it works, its throughput in the last second, and how often it began again."""
+
+    kind: str
+    works: bool
+    bytes_per_s: float | None
+    retries: int
+
+
+class DiskFigures(BaseModel):
+    """The mean latencies of a disk in the last seconds."""
+
+    device: str
+    read_ms: float | None
+    write_ms: float | None
+
+
+class Doing(BaseModel):
+    """What is being done: a backend is made, its volume filled or measured, a run prepared or measured."""
+
+    what: Literal[
+        "starting",
+        "making",
+        "preconditioning",
+        "fileio",
+        "preparing",
+        "measuring",
+        "ending",
+        "waiting",
+        "removing",
+    ]
+    since_s: float
+    backend: str | None = None
+    step: str | None = None
+    run: str | None = None
+    number: int | None = None
+    scenario: str | None = None
+    repeat: int | None = None
+    try_: int | None = Field(None, serialization_alias="try")
+    phase: str | None = None
+    phase_s: float | None = None
+    phase_of_s: float | None = None
+    run_s: float | None = None
+    run_of_s: float | None = None
+    load: list[LoadFigures] = []
+    send: SendFigures | None = None
+    disks: list[DiskFigures] = []
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch from `start_s` to `stop_s` of a run, None where it has no planned end."""
+
+    name: str
+    start_s: float
+    stop_s: float | None
+
+
+class GrowingRun:
+    """A run directory that grows. `edges_s`: the instants at which phases end, since its start."""
+
+    def __init__(self, path: Path, edges_s: Sequence[float]) -> None:
+        self._path, self._tail = path, Tail(path / REQUESTS_FILE)
+        self._edges_ns = np.array([edge_s * 1e9 for edge_s in edges_s])
+        self._facts: RunFacts | None = None
+        self._requests = self._failures = 0
+        self._done_in: Counter[int] = Counter()  # requests by the second in which they ended
+        self._all, self._by_phase = Latencies(), defaultdict[int, Latencies](Latencies)
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When it began, None where it has not."""
+        if self._facts is None or self._facts.started_at is None:
+            try:
+                self._facts = read_facts(self._path)
+            except RunDirectoryError:
+                return None
+        started_at = self._facts.started_at
+        return started_at.astimezone(UTC) if started_at else None
+
+    def look(self, t_s: float) -> LoadFigures:
+        """Read what is new at second `t_s` of the run, and return the figures so far."""
+        limit_us = timeout_us(self._facts) if self._facts else None
+        for records in self._tail.records():
+            self._add(records, limit_us)
+        whole_s = int(t_s) - _FLUSHED_S
+        first_s = max(whole_s - _RATE_OVER_S, 0)
+        for second in [second for second in self._done_in if second < first_s]:
+            del self._done_in[second]
+        lasted_s = whole_s - first_s
+        done = sum(count for second, count in self._done_in.items() if second < whole_s)
+        phase = int(np.searchsorted(self._edges_ns, t_s * 1e9, side="right"))
+        return LoadFigures(
+            scenario=self._facts.scenario if self._facts else None,
+            directory=str(self._path),
+            requests=self._requests,
+            failures=self._failures,
+            requests_per_s=done / lasted_s if lasted_s > 0 else None,
+            p999_ms=self._all.p999_ms(),
+            phase_p999_ms=self._by_phase[phase].p999_ms(),
+        )
+
+    def _add(self, records: Records, limit_us: int | None) -> None:
+        due_ns = records["due_ns"]
+        took_us = np.minimum(records["lag_us"].astype(np.uint64) + records["total_us"], 0xFFFF_FFFF)
+        ended_s = (due_ns + took_us.astype(np.int64) * 1000) // 10**9
+        for second, count in zip(*np.unique(ended_s, return_counts=True), strict=True):
+            self._done_in[int(second)] += int(count)
+        self._requests += len(records)
+        measured = (records["flags"] & WARMUP) == 0
+        failures = failed(records)[measured]
+        self._failures += int(failures.sum())
+        times_us = counted_us(took_us.astype(np.uint32)[measured], failures, limit_us)
+        self._all.add(times_us)
+        phases = np.searchsorted(self._edges_ns, due_ns[measured], side="right")
+        for phase in np.unique(phases):
+            self._by_phase[int(phase)].add(times_us[phases == phase])
 
 
 class RunningRun:
@@ -27,15 +185,15 @@ class RunningRun:
     ) -> None:
         """`begins_s`: the second at which a member begins, by its name, if not with the run."""
         self.attempt, self._stretches, self._begins_s = attempt, stretches, begins_s
-        self._loads: dict[Path, Load] = {}
-        self._send, self._disks = Saturation(attempt / EVENTS_FILE), Disks(attempt / HOST_FILE)
+        self._loads: dict[Path, GrowingRun] = {}
+        self._send, self._disks = Saturation(attempt / LAB_EVENTS_FILE), Disks(attempt / HOST_FILE)
 
     def look(self, now: datetime, doing: Doing) -> None:
         """Put into `doing` what is known of the run at the instant `now`."""
         edges_s = [one.stop_s for one in self._stretches if one.stop_s is not None]
         for path in run_directories(self.attempt):
             if path not in self._loads:
-                self._loads[path] = Load(path, edges_s)
+                self._loads[path] = GrowingRun(path, edges_s)
         started = [at for load in self._loads.values() if (at := load.started_at)]
         doing.disks = self._disks.look()
         if not started:
@@ -49,7 +207,7 @@ class RunningRun:
         doing.load = [self._looked_at(path, load, t_s) for path, load in self._loads.items()]
         doing.send = self._send.look(t_s)
 
-    def _looked_at(self, path: Path, load: Load, t_s: float) -> LoadFigures:
+    def _looked_at(self, path: Path, load: GrowingRun, t_s: float) -> LoadFigures:
         figures = load.look(t_s)
         begins_s = self._begins_s.get(path.parent.name)
         if begins_s is not None and t_s < begins_s:
@@ -67,3 +225,146 @@ def run_directories(attempt: Path) -> Iterator[Path]:
                 yield from (member for member in subfolders(path) if is_run(member))
     except RunDirectoryError:  # it was moved away meanwhile
         return
+
+
+def stretches_of(variant: Variant, run: PlannedRun) -> list[Stretch]:
+    """Return the stretches of `run` in order; one is called `load` where nothing saturates the disks."""
+    lab = variant.lab
+    phases = lab.phases_of(lab.scenario(run.scenario))
+    saturated = (variant.settings.saturator or lab.saturator) is not None
+    during_s = phases.during_s
+    lengths: list[tuple[str, float | None]] = [("warm-up", lab.warmup_s)]
+    if saturated:
+        lengths += [("before", phases.before_s), ("during", during_s), ("after", phases.after_s)]
+    else:
+        whole_s = None if during_s is None else phases.before_s + during_s + phases.after_s
+        lengths.append(("load", whole_s))
+    found: list[Stretch] = []
+    at_s = 0.0
+    for name, length_s in lengths:
+        if length_s is None:
+            return [*found, Stretch(name, at_s, None)]
+        if length_s > 0:
+            found.append(Stretch(name, at_s, at_s + length_s))
+            at_s += length_s
+    return [*found, Stretch(OVER, at_s, None)]
+
+
+def stretch_at(stretches: Sequence[Stretch], t_s: float) -> Stretch:
+    """Return the one in which second `t_s` is."""
+    return next(one for one in stretches if one.stop_s is None or t_s < one.stop_s)
+
+
+class Saturation:
+    """The saturator's events, as the lab notes them beside a run."""
+
+    def __init__(self, path: Path) -> None:
+        self._tail = Tail(path)
+        self._kind: str | None = None
+        self._works, self._at_s, self._retries = False, 0.0, 0
+        self._bytes_per_s: float | None = None
+
+    def look(self, t_s: float) -> SendFigures | None:
+        """Return what it does at second `t_s` of the run; None before it started."""
+        for line in self._tail.lines():
+            try:
+                event = json.loads(line)
+                self._note(float(event["t_ns"]) / 1e9, str(event["event"]), event)
+            except (ValueError, TypeError, KeyError):
+                continue
+        if self._kind is None:
+            return None
+        fresh = self._works and t_s - self._at_s <= _STALE_S
+        return SendFigures(
+            kind=self._kind,
+            works=self._works,
+            bytes_per_s=self._bytes_per_s if fresh else None,
+            retries=self._retries,
+        )
+
+    def _note(self, at_s: float, name: str, event: dict[str, object]) -> None:
+        if event.get("phase") in ("start", "stop"):
+            self._kind, self._works = name, event["phase"] == "start"
+        elif self._kind and name == self._kind + _BYTES and isinstance(event.get("bytes_per_s"), int | float):
+            self._bytes_per_s, self._at_s = float(str(event["bytes_per_s"])), at_s
+        elif self._kind and name.startswith(self._kind) and name.endswith(" retry"):
+            self._retries += 1
+
+
+class Disks:
+    """The latencies of the disks, as the observers sample them."""
+
+    def __init__(self, path: Path) -> None:
+        self._tail = Tail(path)
+        self._head: list[str] | None = None
+        self._last: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_OVER))
+
+    def look(self) -> list[DiskFigures]:
+        """Return the latencies of the last seconds, by device; empty where nobody samples them."""
+        for line in self._tail.lines():
+            row = next(csv.reader([line.decode(errors="replace")]), [])
+            if self._head is None:
+                self._head = row
+            elif len(row) == len(self._head):
+                self._note(dict(zip(self._head, row, strict=True)))
+        wanted = [name.removeprefix(_PREFIX) for name in self._head or [] if name.startswith(_PREFIX)]
+        devices = dict.fromkeys(
+            name.removesuffix(end) for name in wanted for end in _ENDS if name.endswith(end)
+        )
+        return [
+            DiskFigures(device=device, read_ms=self._mean(device, 0), write_ms=self._mean(device, 1))
+            for device in devices
+        ]
+
+    def _note(self, row: dict[str, str]) -> None:
+        for name, value in row.items():
+            if name.startswith(_PREFIX) and name.endswith(_ENDS):
+                try:
+                    self._last[name].append(float(value) if value else math.nan)
+                except ValueError:
+                    self._last[name].append(math.nan)
+
+    def _mean(self, device: str, end: int) -> float | None:
+        there = [ms for ms in self._last[f"{_PREFIX}{device}{_ENDS[end]}"] if math.isfinite(ms)]
+        return sum(there) / len(there) if there else None
+
+
+class Latencies:
+    """Counts response times in bins whose widths grow with the times."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._bins: NDArray[np.int64] = np.zeros(BINS, dtype=np.int64)
+
+    def add(self, times_us: Microseconds) -> None:
+        """Add times as they count, shape (n,)."""
+        self.count += len(times_us)
+        self._bins += np.bincount(bin_of(times_us), minlength=BINS)
+
+    def p999_ms(self) -> float | None:
+        """Return the p99.9; None of too few requests, or where it is a failure that has no time."""
+        found = p999_bin(self._bins, self.count)
+        return None if found is None or found == NEVER_BIN else upper_us(found) / 1000
+
+
+def p999_bin(bins: NDArray[np.int64], count: int) -> int | None:
+    """Return the bin of the p99.9 of `count` times; None of too few. Pure."""
+    if count < FEWEST:
+        return None
+    return int(np.searchsorted(np.cumsum(bins), math.ceil(count * 0.999 - 1e-9)))
+
+
+def bin_of(times_us: Microseconds) -> NDArray[np.int64]:
+    """Return the number of the bin of each time; the times below 1024 µs have one each. Pure."""
+    whole = times_us.astype(np.int64)
+    shift = np.maximum(np.frexp(whole.astype(np.float64))[1].astype(np.int64) - _FINE, 0)
+    return (shift << (_FINE - 1)) + (whole >> shift)
+
+
+def upper_us(number: int) -> int:
+    """Return the longest time that bin `number` holds. Pure."""
+    shift = max((number >> (_FINE - 1)) - 1, 0)
+    return ((number - (shift << (_FINE - 1)) + 1) << shift) - 1
+
+
+NEVER_BIN = int(bin_of(np.array([NEVER_US], dtype=np.uint32))[0])

@@ -1,12 +1,12 @@
-"""The status as people read it. What comes from a log, a site or a machine is made harmless. Pure."""
+"""The status in words, and what changed between two looks. What comes from logs is made harmless. Pure."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, counted, milliseconds, seconds, significant
-from plimsoll.lab.experiment.status.model import Doing, LoadFigures, Status
-from plimsoll.lab.experiment.status.stretches import OVER
+from plimsoll.lab.experiment.status.running import OVER, Doing, LoadFigures
+from plimsoll.lab.experiment.status.watch import Status
 
 _STATES = {
     "not begun": "not begun",
@@ -25,6 +25,7 @@ _STEPS = {
     "waiting": "waiting before the next try",
     "removing": "removing everything that was made",
 }
+_SETTLED_S = 5.0
 
 
 def lines(status: Status) -> list[str]:
@@ -179,3 +180,64 @@ def _clock(at: datetime | None, today: datetime | None = None) -> str:
         return ABSENT
     local, now = at.astimezone(), datetime.now().astimezone()
     return f"{local:%H:%M}" if local.date() == now.date() else f"{local:%a %d %b %H:%M}"
+
+
+def describe_news(before: Status | None, after: Status) -> Iterator[str]:
+    """Yield what is new: a phase, a run, a failure, a backend that was set aside, the end."""
+    failed = after.runs.failed_tries - (before.runs.failed_tries if before else 0)
+    if failed > 0 and before and (failure := after.last_failure):
+        reason = failure.why.partition("\n")[0].rstrip(".")
+        yield f"{failure.run} failed: {reason}. Output: {failure.output}"
+    for name in after.set_aside.keys() - (before.set_aside.keys() if before else set()):
+        yield f"{name} set aside: {after.set_aside[name]}"
+    if before and after.runs.finished > before.runs.finished:
+        yield runs_text(after)
+    if _moved(before, after):
+        yield _said(after)
+
+
+def describe_phase(before: Status | None, after: Status) -> Iterator[str]:
+    """Yield what is new within a run: its phase. The runs themselves are told by who does them."""
+    if after.now and after.now.what == "measuring" and _moved(before, after):
+        yield _said(after)
+
+
+def describe_now(status: Status) -> str:
+    """Return one line on what is going on, with figures."""
+    return _said(status, figures=True)
+
+
+def _moved(before: Status | None, after: Status) -> bool:
+    place = _place(after)
+    return place != (_place(before) if before else None) and not is_brief(after)
+
+
+def _place(status: Status) -> tuple[object, ...]:
+    now = status.now
+    if now is None:
+        return (status.state,)
+    return (status.state, now.what, now.backend, now.run, now.try_, now.phase)
+
+
+def is_brief(status: Status) -> bool:
+    """Return whether the scenario has just outlived its phases: most end with them."""
+    now = status.now
+    return now is not None and now.phase == OVER and (now.phase_s or 0.0) < _SETTLED_S
+
+
+def _said(status: Status, figures: bool = False) -> str:
+    now = status.now
+    if now is None:
+        again = f"; go on with: {status.resume}" if status.resume else ""
+        return f"{status.state}: {runs_text(status)}{again}"
+    parts = [run_text(now, status.runs.total)] if now.run else []
+    parts.append(phase_text(now) if now.what == "measuring" else doing_text(now))
+    if figures:
+        if now.what == "measuring":
+            many = len(now.load) > 1
+            parts += [(f"{load.scenario}: " if many else "") + load_text(load) for load in now.load]
+            parts += [text for text in (send_text(now), disk_text(now)) if text]
+        parts.append(runs_text(status))
+        if end := end_text(status):
+            parts.append(f"ends {end}")
+    return "; ".join(parts)

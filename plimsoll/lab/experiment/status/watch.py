@@ -1,25 +1,24 @@
-"""A look at an experiment's folder: cheap enough for every second, and without any effect on the run."""
+"""One look at the folder of an experiment: cheap enough for every second, and without effect on the run."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
-from plimsoll.lab.experiment.files import objects
-from plimsoll.lab.experiment.folder import OUTPUT_FILE, ExperimentFolder
-from plimsoll.lab.experiment.journal import aside_name
-from plimsoll.lab.experiment.order import PlannedRun
-from plimsoll.lab.experiment.rounds import read_rounds
-from plimsoll.lab.experiment.status.course import Course
-from plimsoll.lab.experiment.status.forecast import OpenPart, Plan, left_s
-from plimsoll.lab.experiment.status.model import Doing, Failure, Runs, State, Status, VolumeCells
-from plimsoll.lab.experiment.status.precondition import precondition_s, preconditioned
-from plimsoll.lab.experiment.status.running import RunningRun
-from plimsoll.lab.experiment.status.stretches import stretches_of
-from plimsoll.lab.experiment.status.tail import Tail
-from plimsoll.lab.experiment.together.beginning import beginnings
-from plimsoll.lab.experiment.volumes import lacking, measured_rigs
+from pydantic import BaseModel
+
+from plimsoll.common.files import objects
+from plimsoll.lab.experiment.design import Design, PlannedRun, measured_rigs, preconditioned_rigs
+from plimsoll.lab.experiment.folder import OUTPUT_FILE, ExperimentFolder, aside_name
+from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.load import beginnings
+from plimsoll.lab.experiment.status.forecast import Course, OpenPart, left_s, precondition_s
+from plimsoll.lab.experiment.status.running import Doing, RunningRun, stretches_of
+from plimsoll.lab.experiment.volumes import is_over, lacking
 from plimsoll.rundir.names import REPORT_FILE
+from plimsoll.rundir.records import Tail
+from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
 
 _DOING = {
     "making": "making",
@@ -38,6 +37,67 @@ _DOING = {
 }
 _OF_VOLUMES = ("making", "preconditioning", "fileio")
 _OPEN = {"run begun": "before", "load begun": "load", "load ended": "after"}
+State = Literal["not begun", "running", "stopped", "finished", "unfinished"]
+
+
+class Failure(BaseModel):
+    """A try of a run that failed."""
+
+    run: str
+    backend: str
+    at: datetime
+    why: str
+    output: str | None = None
+
+
+class Runs(BaseModel):
+    """How many runs there are, are finished, left, and set aside; and how many tries failed."""
+
+    total: int
+    finished: int
+    left: int
+    set_aside: int
+    failed_tries: int
+
+
+class VolumeCells(BaseModel):
+    """The cells of fileio on all volumes, and the volumes on which it failed this time, with the reason."""
+
+    total: int
+    finished: int
+    failed: dict[str, str]
+
+
+class PreconditionedVolumes(BaseModel):
+    """The volumes that are to be full and used: how many, on how many that is done, and which are steady.
+
+    `rounds`: the last round on each, by volume; 0 is the filling.
+    """
+
+    volumes: int
+    done: int
+    steady: int
+    rounds: dict[str, int]
+
+
+class Status(BaseModel):
+    """The whole. `resume` is the command that goes on, null where nothing is left or it runs already."""
+
+    experiment: str
+    directory: str
+    state: State
+    begun_at: datetime | None
+    ended_at: datetime | None
+    runs: Runs
+    precondition: PreconditionedVolumes | None = None
+    fileio: VolumeCells | None = None
+    now: Doing | None
+    last_failure: Failure | None
+    set_aside: dict[str, str]
+    ends_at: datetime | None
+    left_s: float | None
+    resume: str | None
+    report: str | None
 
 
 def _now() -> datetime:
@@ -51,7 +111,7 @@ class Watch:
         """Begin. Raises SettingsError where the folder holds no settings."""
         self._folder, self._clock = folder, clock
         self._lab = folder.settings()
-        self._plan = Plan.of(self._lab, folder.planned())
+        self._plan = Design.of(self._lab, folder.planned())
         self._runs = self._plan.runs
         rigs = {variant.name: variant.rig for variant in self._plan.variants.values()}
         self._course, self._tail = Course(rigs=rigs), Tail(folder.journal.path)
@@ -204,3 +264,16 @@ class Watch:
             why=str(line.get("why")),
             output=str(path) if path and path.is_file() else str(self._folder.commands),
         )
+
+
+def preconditioned(lab: Lab, every: Sequence[VolumeRound]) -> PreconditionedVolumes | None:
+    """Return how far the volumes are; None where none is to be filled."""
+    if (wanted := lab.precondition) is None:
+        return None
+    rounds = {rig: last_filling(every, rig) for rig in preconditioned_rigs(lab)}
+    return PreconditionedVolumes(
+        volumes=len(rounds),
+        done=sum(is_over(each, wanted) for each in rounds.values()),
+        steady=sum(bool(each) and each[-1].steady is True for each in rounds.values()),
+        rounds={rig: each[-1].round for rig, each in rounds.items() if each},
+    )

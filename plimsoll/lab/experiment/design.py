@@ -1,0 +1,590 @@
+"""The design of an experiment: variants, the rigs they share, volumes, and the order of the runs. Pure.
+
+Variants of one backend share its disk and its clone, but where a level holds only for what is written under
+it (record size, compression, the disk itself): for each such level there is a rig of its own. All rigs stand
+side by side, so that runs can alternate between them freely.
+"""
+
+import itertools
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from plimsoll.common.hostile import redact
+from plimsoll.common.units import parse_size, size_text
+from plimsoll.lab.clones import driver_of
+from plimsoll.lab.disks.emulated import EmulatedDisk
+from plimsoll.lab.disks.folder import FolderDisk
+from plimsoll.lab.experiment.labfile import BACKEND, EVERY, Backend, Factor, Lab, Value, full_name
+from plimsoll.lab.names import OWN_DISK, PARTS
+from plimsoll.lab.tuning.keys import AT_ONCE
+
+_LONGEST_RIG = 16  # as a backend's name (names.labels)
+_NONE = object()
+_SHAPE_NO_RUN = ("limits", "order", "out", "goal_ms", "notify", "fileio")  # they shape no run
+_ENTRIES = ("backends", "scenarios", "hosts")  # lists of what has a name, and may grow
+FACTOR_KEYS = ("factors", "combinations")
+_LONGEST = 60  # of a variant's name: it is part of the name of a folder
+_MB = 1_000_000
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_SAYS_LITTLE = re.compile(r"[0-9.-]+|on|off|default|no-limit|all|none")
+_OF_POOL = {"recordsize", "compression"}  # an emulated disk makes its pool with these
+_SCENARIOS = "scenarios"
+Point = dict[str, Value]  # a value for each factor, by the factor's name
+KeyPath = tuple[str | int, ...]
+_OWN: KeyPath = ("backends", 0)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A backend at one level of each factor.
+
+    `name` is what runs call their backend; `rig` the backend in `lab`, a plain lab.yml with these levels,
+    that they run on. `levels` are labels by factor, the backend's name among them, `of` all that are tried;
+    empty without factors.
+    """
+
+    name: str
+    rig: str
+    levels: dict[str, str]
+    lab: Lab
+    of: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Backend:
+        """The settings of its backend, at these levels."""
+        return self.lab.backend(self.rig)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One scenario on one backend once. Numbers count from 1, in the order of the experiment."""
+
+    number: int
+    repeat: int
+    backend: str
+    scenario: str
+
+    @property
+    def name(self) -> str:
+        """The name of its run directory: sorts by time, and is unique at a glance."""
+        return f"{self.number:04d}-{self.scenario}--{self.backend}--{self.repeat}"
+
+
+@dataclass(frozen=True)
+class Design:
+    """All runs by name, in their order, the variants they run on, by name, and the lab.yml of it all."""
+
+    runs: dict[str, PlannedRun]
+    variants: dict[str, Variant]
+    lab: Lab
+
+    @classmethod
+    def of(cls, lab: Lab, extended: Sequence[PlannedRun] | None = None) -> "Design":
+        """Return the plan of `lab`; `extended` are its runs, where they became more."""
+        runs = {run.name: run for run in extended or planned(lab)}
+        return cls(runs, {variant.name: variant for variant in variants(lab)}, lab)
+
+    def rig(self, run: PlannedRun) -> str:
+        """Return the rig that `run` is done on."""
+        return self.variants[run.backend].rig
+
+    @property
+    def rigs(self) -> dict[str, Variant]:
+        """The first variant of each rig."""
+        return {variant.rig: variant for variant in reversed(self.variants.values())}
+
+
+def planned(lab: Lab) -> list[PlannedRun]:
+    """Return all runs of `lab` in their order. Pure."""
+    names = [variant.name for variant in variants(lab)]
+    scenarios = [choice.called for choice in lab.scenarios]
+    return runs_in_order(names, scenarios, lab.repeats, lab.order, lab.seed, mixed=bool(lab.factors))
+
+
+def runs_in_order(
+    backends: Sequence[str],
+    scenarios: Sequence[str],
+    repeats: int,
+    order: Literal["abba", "random"],
+    seed: int,
+    *,
+    mixed: bool = False,
+) -> list[PlannedRun]:
+    """Return all runs. Each repeat goes over all backends, and on each through all scenarios.
+
+    With `abba` every second repeat goes backwards, so that what drifts over the hours hits all backends
+    alike; with `random` each repeat is a draw of its own (a randomised block). With `mixed` the way forth is
+    drawn anew each time too: else the levels of a factor would follow each other in blocks, and what disturbs
+    a few runs in a row would count as one level's.
+    """
+    draw = random.Random(seed)  # noqa: S311 an order, no secret
+    runs: list[PlannedRun] = []
+    around = list(backends)
+    for repeat in range(1, repeats + 1):
+        if order == "abba" and repeat % 2 == 0:
+            around = around[::-1]
+        else:
+            around = list(backends)
+            if order == "random" or mixed:
+                draw.shuffle(around)
+        runs += [
+            PlannedRun(len(runs) + i, repeat, backend, scenario)
+            for i, (backend, scenario) in enumerate(((b, s) for b in around for s in scenarios), 1)
+        ]
+    return runs
+
+
+def extended_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
+    """Return `runs`, and behind them those that `lab` has besides.
+
+    Each round has one more repeat of each backend, forwards and backwards in turn; a backend that lacks fewer
+    repeats than another comes in as many rounds, evenly spread.
+    """
+    there = {(run.scenario, run.backend, run.repeat) for run in runs}
+    scenarios = [choice.called for choice in lab.scenarios]
+    missing = {
+        variant.name: [
+            (repeat, lacking)
+            for repeat in range(1, lab.repeats + 1)
+            if (lacking := [name for name in scenarios if (name, variant.name, repeat) not in there])
+        ]
+        for variant in variants(lab)
+    }
+    counts = {backend: len(each) for backend, each in missing.items()}
+    rounds = max(counts.values())
+    draw = random.Random(f"{lab.seed} {len(runs)}")  # noqa: S311 an order, no secret
+    found = list(runs)
+    shared = max((run.repeat for run in runs), default=0)  # so that forwards and backwards alternate on
+    for i in range(rounds):
+        around = [name for name, count in counts.items() if _takes_part(count, rounds, i)]
+        if lab.order == "random":
+            draw.shuffle(around)
+        elif shared % 2:
+            around.reverse()
+        shared += len(around) > 1
+        for backend in around:
+            repeat, lacking = missing[backend].pop(0)
+            found += [
+                PlannedRun(len(found) + place, repeat, backend, scenario)
+                for place, scenario in enumerate(lacking, 1)
+            ]
+    return found
+
+
+def _takes_part(count: int, rounds: int, i: int) -> bool:
+    return (i + 1) * count // rounds > i * count // rounds
+
+
+def alone(runs: Sequence[PlannedRun], further: Sequence[PlannedRun]) -> list[str]:
+    """Return the backends that begin with `further` and share it with none of those that were there."""
+    old, new = ({run.backend for run in each} for each in (runs, further))
+    return [] if old & new else sorted(new - old)
+
+
+def variants(lab: Lab) -> list[Variant]:
+    """Return all variants in the order of the file; without factors, one for each backend.
+
+    Raises ValueError (pydantic's own too) for levels that cannot be set, which `factor_problems` names first.
+    """
+    levels = levels_in(lab)
+    if not lab.factors:
+        return [Variant(backend.name, backend.name, {}, lab) for backend in lab.backends]
+    found: list[Variant] = []
+    names, rigs = set[str](), {backend.name for backend in lab.backends}
+    for at, backend in enumerate(lab.backends):
+        factors = factors_of(lab, backend.name)
+        called = _rigs(backend, factors, points(lab, backend.name), rigs)
+        for point, rig in called:
+            labels = {factor.name: label_of(factor.path or "", point[factor.name]) for factor in factors}
+            name = unlike(joined(backend.name, [name_of(*each) for each in labels.items()]), names)
+            names.add(name)
+            plain = with_levels(lab, at, rig, [(factor, point[factor.name]) for factor in factors])
+            found.append(Variant(name, rig, {BACKEND: backend.name, **labels}, plain, levels))
+    return found
+
+
+def rigs_in(lab: Lab) -> dict[str, Variant]:
+    """Return the first variant of each rig, by the rig's name: of what has to be made, and removed."""
+    found: dict[str, Variant] = {}
+    for variant in variants(lab):
+        found.setdefault(variant.rig, variant)
+    return found
+
+
+def levels_in(lab: Lab) -> dict[str, list[str]]:
+    """Return the labels of all levels by factor, in the order of the file; empty without factors."""
+    if not lab.factors:
+        return {}
+    own = {
+        factor.name: [label_of(factor.path or "", value) for value in factor.values] for factor in lab.factors
+    }
+    return {BACKEND: [backend.name for backend in lab.backends], **own}
+
+
+def factors_of(lab: Lab, backend: str) -> list[Factor]:
+    """Return the factors that are varied on a backend."""
+    return [factor for factor in lab.factors if not factor.backends or backend in factor.backends]
+
+
+def points(lab: Lab, backend: str) -> list[Point]:
+    """Return the combinations of values on a backend: those that are listed, else all."""
+    factors = factors_of(lab, backend)
+    if not lab.combinations:
+        names = [factor.name for factor in factors]
+        return [
+            dict(zip(names, values, strict=True))
+            for values in itertools.product(*(factor.values for factor in factors))
+        ]
+    found: list[Point] = []
+    for combination in lab.combinations:
+        point = {factor.name: combination[factor.name] for factor in factors}
+        if point not in found:
+            found.append(point)
+    return found
+
+
+def how_many(lab: Lab) -> int:
+    """Return the number of variants without making them."""
+    if lab.combinations:
+        return len(lab.combinations) * len(lab.backends)
+    total = 0
+    for backend in lab.backends:
+        count = 1
+        for factor in factors_of(lab, backend.name):
+            count *= len(factor.values)
+        total += count
+    return total
+
+
+def with_levels(lab: Lab, at: int, rig: str, levels: Sequence[tuple[Factor, Value]]) -> Lab:
+    """Return a plain lab.yml of backend number `at`, called `rig`, at these levels. Raises ValueError."""
+    said: dict[str, Any] = lab.model_dump(
+        mode="json", exclude_unset=True, exclude={"factors", "combinations", "backends"}
+    )
+    own = lab.backends[at]
+    said["backends"] = [deepcopy(own.model_dump(mode="json", exclude_unset=True)) | {"name": rig}]
+    for factor, value in levels:
+        set_level(said, own, factor.path or "", value)
+    return Lab.model_validate(said)
+
+
+def _rigs(
+    backend: Backend, factors: Sequence[Factor], among: Sequence[Point], taken: set[str]
+) -> list[tuple[Point, str]]:
+    """Return each point with the name of its rig: the backend's own where one clone does for all."""
+    kept = [factor for factor in factors if needs_own_clone(backend, factor.path or "")]
+    labels = [tuple(label_of(factor.path or "", point[factor.name]) for factor in kept) for point in among]
+    if len(set(labels)) == 1:
+        return [(point, backend.name) for point in among]
+    called: dict[tuple[str, ...], str] = {}
+    for each in labels:
+        if each not in called:
+            whole = joined(
+                backend.name, [name_of(factor.name, label) for factor, label in zip(kept, each, strict=True)]
+            )
+            short = whole if len(whole) <= _LONGEST_RIG else backend.name[: _LONGEST_RIG - 3].rstrip("-")
+            called[each] = unlike(short, taken, _LONGEST_RIG)
+            taken.add(called[each])
+    return [(point, called[each]) for point, each in zip(among, labels, strict=True)]
+
+
+def set_level(said: dict[str, Any], backend: Backend, key: str, value: Value) -> None:
+    """Set `key` to `value` in `said`, a lab.yml as data, whose backend is `backend`. Raises ValueError."""
+    for place in places(said, backend, key):
+        node: Any = said
+        for part in place[:-1]:
+            if isinstance(part, str) and node.get(part) is None:
+                node[part] = {}
+            node = node[part]
+        node[place[-1]] = value
+
+
+def needs_own_clone(backend: Backend, key: str) -> bool:
+    """Return whether each level of `key` needs a clone that was made under it."""
+    top, _, rest = key.partition(".")
+    driver = driver_of(backend.clone)
+    if top == "tuning":
+        group, _, below = rest.partition(".")
+        return group == "datasets" and below.rpartition(".")[2] not in AT_ONCE
+    if top == "clone":
+        return driver.is_ours and rest not in driver.at_start
+    return top == "disk"
+
+
+def places(said: dict[str, Any], backend: Backend, key: str) -> list[KeyPath]:
+    """Return the places of `key` in `said`. Raises ValueError, which says what is missing or unknown."""
+    top, _, rest = key.partition(".")
+    if not rest:
+        raise ValueError(f"{key} is no key that can be varied; see docs/factors.md")
+    if top == "tuning":
+        return _tuned(backend, rest)
+    if top in ("disk", "clone"):
+        if getattr(backend, top) is None:
+            raise ValueError(f"{backend.name} has no {top}")
+        return [(*_OWN, top, *rest.split("."))]
+    if top == "saturator":
+        if backend.saturator is None and not said.get("saturator"):
+            raise ValueError(f"{backend.name} has no saturator: add one, or name the backends that have")
+        return [(*(_OWN if backend.saturator else ()), "saturator", *rest.split("."))]
+    if top == _SCENARIOS:
+        name, _, below = rest.partition(".")
+        found = _scenarios(said)
+        if name not in found or not below:
+            raise ValueError(f"{name} is not one of scenarios: {', '.join(found)}")
+        return [(*found[name], *below.split("."))]
+    raise ValueError(
+        f"{top} is not varied: name a key below tuning, disk, clone, saturator or scenarios.NAME"
+    )
+
+
+def _scenarios(said: dict[str, Any]) -> dict[str, KeyPath]:
+    """Return where each scenario lies, by its name; a member of several together is called ENTRY/MEMBER."""
+    found: dict[str, KeyPath] = {}
+    for i, entry in enumerate(said[_SCENARIOS]):
+        called = str(entry.get("name") or entry.get("scenario"))
+        found[called] = (_SCENARIOS, i)
+        for j, member in enumerate(entry.get("together") or []):
+            name = full_name(called, str(member.get("name") or member.get("scenario")))
+            found[name] = (_SCENARIOS, i, "together", j)
+    return found
+
+
+def _tuned(backend: Backend, rest: str) -> list[KeyPath]:
+    group, _, below = rest.partition(".")
+    if group not in ("disks", "datasets"):
+        return [(*_OWN, "tuning", *rest.split("."))]
+    thing, _, name = below.rpartition(".")
+    if thing != EVERY:
+        if not thing:
+            raise ValueError(
+                f"tuning.{rest}: name one of its {group}, and then the key: {group}.NAME.{below}"
+            )
+        return [(*_OWN, "tuning", group, thing, name)]
+    disk = backend.disk
+    if (
+        isinstance(disk, EmulatedDisk)
+        and disk.filesystem == "zfs"
+        and group == "datasets"
+        and name in _OF_POOL
+        and not any(part in backend.tuning.datasets for part in PARTS)
+    ):
+        return [(*_OWN, "disk", name)]
+    named = list(getattr(backend.tuning, group))
+    if isinstance(disk, EmulatedDisk) and not named and (group == "disks" or disk.filesystem == "zfs"):
+        named = [OWN_DISK]
+    if isinstance(disk, FolderDisk) and not named:
+        named = list(disk.devices) if group == "disks" else [disk.dataset] if disk.dataset else []
+    if not named:
+        raise ValueError(
+            f"{backend.name}: no {group} of it are known: name them in key (tuning.{group}.NAME.{name}), or "
+            "name the backends that have them"
+        )
+    return [(*_OWN, "tuning", group, each, name) for each in named]
+
+
+def label_of(key: str, value: Value) -> str:
+    """Return a level as figures show it: `16K`, `180 MB/s`, `on`. `key` is what it is the value of."""
+    if value is None:
+        return "no limit" if key.endswith("_per_s") else "default"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if key.endswith("bytes_per_s"):
+        return _rate(value)
+    return f"{value:g}" if isinstance(value, int | float) and abs(value) < _MB else str(value)
+
+
+def _rate(value: str | float) -> str:
+    try:
+        rate = parse_size(value) if isinstance(value, str) else int(value)
+    except ValueError:
+        return str(value)
+    if rate % (1 << 20) and rate >= _MB // 10:
+        return f"{rate / _MB:g} MB/s"
+    return f"{size_text(rate)}/s"
+
+
+def name_of(factor: str, label: str) -> str:
+    """Return a level as part of a name: lower-case letters, digits and single hyphens."""
+    name = _NOT_IN_NAMES.sub("-", label.lower()).strip("-") or "x"
+    return f"{_NOT_IN_NAMES.sub('-', factor)}-{name}" if _SAYS_LITTLE.fullmatch(name) else name
+
+
+def joined(backend: str, levels: Sequence[str]) -> str:
+    """Return the name of a backend at `levels`, not too long for the name of a folder."""
+    return "-".join([backend, *levels])[:_LONGEST].rstrip("-")
+
+
+def unlike(name: str, taken: set[str], longest: int = _LONGEST) -> str:
+    """Return `name`, or where it is `taken`, `name` with a number behind it."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        end = f"-{number}"
+        found = name[: longest - len(end)].rstrip("-") + end
+    return found
+
+
+@dataclass(frozen=True)
+class VolumeChoice:
+    """One such key.
+
+    `does` is what it does to a volume (measure), `leaves` what is said of one that it leaves, `named` are the
+    backends in it; `may` is what somebody allows who names a site that exists.
+    """
+
+    key: str
+    does: str
+    leaves: str
+    may: str
+    named: Sequence[str]
+
+    def is_chosen(self, backend: Backend) -> bool:
+        """Return whether the volume of `backend` is chosen: that of a site that exists if it is named."""
+        if backend.disk is None:
+            return False
+        return backend.name in self.named if self.named else driver_of(backend.clone).is_ours
+
+    def rigs(self, lab: Lab) -> list[str]:
+        """Return the rigs whose volumes are chosen, in the order of the file."""
+        return [
+            rig
+            for rig, variant in rigs_in(lab).items()
+            if self.is_chosen(lab.backend(variant.levels.get(BACKEND, rig)))
+        ]
+
+    def left_out(self, lab: Lab) -> list[str]:
+        """Return the backends that are not chosen although nobody said so, each with the reason."""
+        if self.named:
+            return []
+        return [
+            f"{self.key} {self.leaves.format(backend.name)}: it has no disk in lab.yml"
+            if backend.disk is None
+            else f"{self.key} {self.leaves.format(backend.name)}, which exists: name it in "
+            f"{self.key}.backends if {self.may}"
+            for backend in lab.backends
+            if not self.is_chosen(backend)
+        ]
+
+
+def measured_volumes(lab: Lab) -> VolumeChoice | None:
+    """Return which volumes fileio measures; None where it measures none."""
+    if lab.fileio is None:
+        return None
+    may = "test files may be written there"
+    return VolumeChoice("fileio", "measure", "does not measure {}", may, lab.fileio.backends)
+
+
+def filled_volumes(lab: Lab) -> VolumeChoice | None:
+    """Return which volumes are filled and overwritten before the runs; None where none is."""
+    if lab.precondition is None:
+        return None
+    may = "its volume may be filled"
+    return VolumeChoice("precondition", "fill", "leaves {} as it is", may, lab.precondition.backends)
+
+
+def measured_rigs(lab: Lab) -> list[str]:
+    """Return the rigs whose volumes are measured, in the order of the file. Pure."""
+    return choice.rigs(lab) if (choice := measured_volumes(lab)) else []
+
+
+def preconditioned_rigs(lab: Lab) -> list[str]:
+    """Return the rigs whose volumes are filled, in the order of the file. Pure."""
+    return choice.rigs(lab) if (choice := filled_volumes(lab)) else []
+
+
+def left_out(lab: Lab) -> list[str]:
+    """Return what keys of lab.yml leave out although nobody said so, each with the reason."""
+    choices = (filled_volumes(lab), measured_volumes(lab))
+    return [sentence for choice in choices if choice for sentence in choice.left_out(lab)]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key of lab.yml that is not as it was. `refusal` says why it is not taken over, and what to do.
+
+    None as a value: it is not there.
+    """
+
+    key: str
+    before: Any
+    now: Any
+    refusal: str | None
+
+    @property
+    def sentence(self) -> str:
+        """Key and both values, as people write them."""
+        return f"{self.key}: {_shown(self.now)} in the file, {_shown(self.before)} in this experiment"
+
+
+def changes(before: Lab, now: Lab) -> list[Change]:
+    """Return what differs, key by key; a backend, scenario or host that is new is one change."""
+    found = list(_changes(_by_name(before), _by_name(now), ""))
+    if not any(change.key in FACTOR_KEYS for change in found):
+        return found
+    kept = _keeps(variants(before), variants(now))
+    return [
+        replace(change, refusal=None) if change.key in FACTOR_KEYS and kept else change for change in found
+    ]
+
+
+def _keeps(before: Sequence[Variant], now: Sequence[Variant]) -> bool:
+    """Return whether all combinations of levels are still there, and mean what they meant."""
+    there = {variant.name: variant for variant in now}
+    return all(
+        (other := there.get(each.name)) is not None
+        and each.rig == other.rig
+        and not any(change.refusal for change in changes(each.lab, other.lab))
+        for each in before
+    )
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any], at: str) -> Iterator[Change]:
+    for name in dict.fromkeys((*before, *now)):
+        key = f"{at}.{name}" if at else name
+        old, new = before.get(name, _NONE), now.get(name, _NONE)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _changes(old, new, key)
+        else:
+            one, other = (None if value is _NONE else value for value in (old, new))
+            yield Change(key, one, other, _refusal(key, one, other))
+
+
+def _refusal(key: str, before: Any, now: Any) -> str | None:
+    """Return why old and new runs would not be comparable, and the remedy."""
+    kind, _, rest = key.partition(".")
+    if kind in _SHAPE_NO_RUN:
+        return None
+    if kind in _ENTRIES and rest and "." not in rest:
+        return None if before is None else "its runs are part of this experiment: put it back"
+    if kind == "repeats":
+        return None if now > before else f"runs that are planned stay: give {before} or more"
+    if kind in _ENTRIES:
+        return (
+            "runs before and after it could not be compared: put it back, and give what is changed a name of "
+            "its own beside it"
+        )
+    return "runs before and after it could not be compared: put it back, or start a new experiment"
+
+
+def _by_name(lab: Lab) -> dict[str, Any]:
+    """Return the settings with names in place of places: an order in the file means nothing."""
+    data = lab.model_dump(mode="json")
+    data["backends"] = {entry["name"]: entry for entry in data["backends"]}
+    data["hosts"] = {entry["name"]: entry for entry in data["hosts"]}
+    called = [choice.called for choice in lab.scenarios]
+    data["scenarios"] = dict(zip(called, data["scenarios"], strict=True))
+    return data
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return "there"
+    return redact(str(value))

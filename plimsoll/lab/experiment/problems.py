@@ -1,0 +1,550 @@
+"""What is wrong with a lab.yml, all of it at once: where, and what to do."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from plimsoll.common.errors import SettingsError
+from plimsoll.common.units import size_text
+from plimsoll.common.validation import Location, problems_of, read_model
+from plimsoll.lab.clones import driver_of
+from plimsoll.lab.clones.clone import needs_address
+from plimsoll.lab.disks import find_disk_kind as disk_kind
+from plimsoll.lab.disks import make_disk
+from plimsoll.lab.disks.emulated import EmulatedDisk
+from plimsoll.lab.experiment.design import (
+    FACTOR_KEYS,
+    VolumeChoice,
+    factors_of,
+    filled_volumes,
+    how_many,
+    label_of,
+    measured_volumes,
+    needs_own_clone,
+    variants,
+    with_levels,
+)
+from plimsoll.lab.experiment.labfile import (
+    BACKEND,
+    EVERY,
+    LOCAL,
+    MANUAL,
+    ON_K6,
+    REPLAY,
+    SHORT,
+    UPGRADES,
+    Backend,
+    Factor,
+    Lab,
+    Member,
+    ScenarioChoice,
+)
+from plimsoll.lab.experiment.scenarios import TraitsByScenario, idle_options, location_of, traits_of
+from plimsoll.lab.names import Label
+from plimsoll.lab.tuning.plan import problems as own_disk_problems
+
+# In place of what is wrong, so that the rest of the file is checked too.
+_CLONE = {"driver": "static", "target": "http://127.0.0.1"}
+_STAND_INS: dict[str, Any] = {
+    "name": "any",
+    "backends.*.clone": _CLONE,
+    "backends.*.disk": {"kind": "emulated", "filesystem": "zfs", "size_bytes": "8G"},
+    "backends": [{"name": "any", "clone": _CLONE}],
+    "scenarios": [{"scenario": "replay", "options": {"log": "any"}}],
+}
+_OF_SCENARIOS = "docs/scenarios.md"
+_PLACED = re.compile(r": ([^:]+): (.*)", re.DOTALL)
+MOST_VARIANTS = 256
+_AUTHORS = frozenset({"save-article", "upload-images", "browser"})  # whom an upgrade of WordPress shuts out
+Problems = Iterator[tuple[Location, str]]
+
+
+@dataclass(frozen=True)
+class CheckedLab:
+    """What decides on it: the whole file, and what is known of its scenarios."""
+
+    lab: Lab
+    kinds: TraitsByScenario
+
+
+def read_lab(path: Path) -> Lab:
+    """Read and check `path`. Raises SettingsError with all problems."""
+    return read_model(path, Lab, MANUAL, key_problems)
+
+
+def read_checked(path: Path) -> tuple[Lab, TraitsByScenario]:
+    """Return what `path` holds, and the traits of its scenarios. Raises SettingsError with all problems.
+
+    Asks the scenarios themselves, which takes a second: `read_lab` reads a file that was checked before.
+    """
+    lab = read_model(path, Lab, MANUAL, all_problems, _STAND_INS)
+    kinds = traits_of(lab, str(path))
+    # What is without effect is known only of a file without mistakes, of which nothing was left out.
+    read_model(path, Lab, MANUAL, lambda _: _idle(lab, kinds))
+    return lab, kinds
+
+
+def _idle(lab: Lab, kinds: TraitsByScenario) -> Iterator[tuple[Location, str]]:
+    yield from idle_keys(CheckedLab(lab, kinds))
+    for at, why in idle_options(lab):
+        yield at, why + _page(lab, at)
+
+
+def all_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
+    """Yield the problems between keys, and those of the scenarios' options: where, and what to do."""
+    between = list(key_problems(lab))
+    yield from between
+    if any(at[0] in FACTOR_KEYS for at, _ in between):
+        # The variants cannot be made; the options can be looked at without them.
+        lab = lab.model_copy(update={"factors": [], "combinations": []})
+    try:
+        traits_of(lab, "")
+    except SettingsError as error:
+        for line in str(error).splitlines():
+            if not (found := _PLACED.fullmatch(line)):
+                raise
+            at = location_of(found[1])
+            yield at, found[2] + _page(lab, at)
+
+
+def _page(lab: Lab, at: Location) -> str:
+    """Return the page on options of a scenario; those of a replay are on lab.yml's own."""
+    if "options" not in at or not isinstance(at[1], int):
+        return ""
+    choice = lab.scenarios[at[1]]
+    place = at[at.index("options") - 1] if choice.together else 0
+    if not isinstance(place, int) or choice.members[place].scenario == REPLAY:
+        return ""
+    return f" (see {_OF_SCENARIOS})"
+
+
+def key_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
+    """Yield the problems between keys: where, and what to do. Pure."""
+    yield from _twice("backends", [backend.name for backend in lab.backends], "name")
+    yield from _twice("scenarios", [choice.called for choice in lab.scenarios], "name")
+    yield from _twice("hosts", [host.name for host in lab.hosts], "name")
+    for i, choice in enumerate(lab.scenarios):
+        yield from ((("scenarios", i, *at), what) for at, what in _choice_problems(lab, choice))
+    hosts = {LOCAL, *(host.name for host in lab.hosts)}
+    for i, host in enumerate(lab.hosts):
+        if host.name == LOCAL:
+            yield ("hosts", i, "name"), f"{LOCAL} is this machine: choose another name"
+    for i, backend in enumerate(lab.backends):
+        at: Location = ("backends", i)
+        if backend.host not in hosts:
+            yield (*at, "host"), f"{backend.host} is not one of hosts: {', '.join(sorted(hosts))}"
+        on_disk = driver_of(backend.clone).needs_disk
+        if on_disk and backend.disk is None:
+            yield (
+                (*at, "disk"),
+                f"is missing: {backend.clone.driver} puts the clone on a disk (see docs/disks.md)",
+            )
+        yield from ((((*at, *where), what)) for where, what in _disk_problems(backend))
+    yield from fileio_problems(lab)
+    yield from precondition_problems(lab)
+    yield from cache_problems(lab)
+    yield from factor_problems(lab)
+
+
+def _choice_problems(lab: Lab, choice: ScenarioChoice) -> Iterator[tuple[Location, str]]:
+    if not choice.together:
+        if choice.scenario is None:
+            yield ("scenario",), "is missing: name a scenario, or several under together (see docs/lab.md)"
+        elif choice.scenario in UPGRADES and lab.duration_s(choice) is not None:
+            yield (
+                ("phases",),
+                f"{choice.scenario} ends by itself, so its phases cannot be of fixed lengths: write phases: "
+                "{before_s: 0, during_s: null} in this entry, and the saturator works as long as the upgrade "
+                "does, or put it under together with a crowd (see docs/lab.md)",
+            )
+        return
+    if choice.scenario is not None:
+        yield ("scenario",), "must be left out beside together, where each member has its own"
+    if choice.options:
+        yield ("options",), "must be left out beside together: give each member its own"
+    if choice.name is None:
+        yield ("name",), "is missing: what runs together needs a name, such as rush-hour"
+    yield from member_problems(choice.together, lab.duration_s(choice))
+
+
+def member_problems(members: Sequence[Member], lasts_s: float | None) -> Iterator[tuple[Location, str]]:
+    """Yield why `members` cannot run together: where below the entry, and what to do.
+
+    `lasts_s`: by the entry's phases; None where they leave it to the members when the run ends.
+    """
+    if len(members) == 1:
+        yield ("together",), "has one member: give it two or more, or write its scenario without together"
+    first: dict[str, int] = {}
+    for i, member in enumerate(members):
+        if member.called in first:
+            text = f"{member.called} is already the name of together.{first[member.called]}"
+            yield ("together", i, "name"), f"{text}: give it another name"
+        first.setdefault(member.called, i)
+    yield from _collisions(members)
+    yield from _beginnings(members, lasts_s)
+    if lasts_s is None and all(member.is_crowd for member in members):
+        text = "during_s: null needs a member that ends by itself, and a crowd does not: give during_s"
+        yield ("together",), text
+
+
+def _beginnings(members: Sequence[Member], lasts_s: float | None) -> Iterator[tuple[Location, str]]:
+    for i, member in enumerate(members):
+        if not member.begin_s:
+            continue
+        at: Location = ("together", i, "begin_s")
+        if member.is_crowd:
+            yield at, f"{member.scenario} is the crowd, which is there before the others: leave begin_s out"
+        elif member.scenario in ON_K6:
+            yield at, f"{member.scenario} begins with the run, since k6 waits for nobody: leave begin_s out"
+        elif lasts_s is not None and member.begin_s >= lasts_s:
+            yield at, f"is behind the end of the run, which lasts {lasts_s:g} s with its warm-up: give less"
+
+
+def _collisions(members: Sequence[Member]) -> Iterator[tuple[Location, str]]:
+    upgrades: set[str] = set()
+    for i, member in enumerate(members):
+        at: Location = ("together", i, "scenario")
+        if (upgraded := UPGRADES.get(member.scenario)) and member.scenario in upgrades:
+            yield at, f"{upgraded} is upgraded by another member already, and a clone can be upgraded once"
+        upgrades.add(member.scenario)
+    for i, member in enumerate(members):
+        if member.scenario in _AUTHORS and "upgrade-wordpress" in upgrades:
+            yield (
+                ("together", i, "scenario"),
+                f"{member.scenario} cannot run beside upgrade-wordpress, which shuts authors out while it "
+                "works: put one of them into another entry of scenarios",
+            )
+
+
+def _disk_problems(backend: Backend) -> Iterator[tuple[Location, str]]:
+    """Yield what is wrong with the disk of a clone that is put on none, and with a tuning of it."""
+    driver, said = driver_of(backend.clone), backend.disk
+    if said is not None and not driver.needs_disk:
+        if driver.is_ours:
+            yield ("disk",), f"must be left out: {driver.name} puts the clone on no disk"
+        elif disk_kind(said).is_made:
+            yield ("disk",), f"must be a folder: {driver.name} is on a disk that exists"
+    place = make_disk(said, Label("any"), "any").place() if said else None
+    has = (bool(place and place.devices), bool(place and place.dataset), driver.has_parts)
+    own = own_disk_problems(backend.tuning, *has)
+    yield from ((("tuning", *where), what) for where, what in own)
+
+
+def _twice(key: str, names: list[str], field: str) -> Iterator[tuple[Location, str]]:
+    first: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if name in first:
+            yield (key, i, field), f"{name} is already the name of {key}.{first[name]}"
+        first.setdefault(name, i)
+
+
+def fileio_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
+    """Yield what is wrong between `fileio` and the backends: where, and what to do. Pure."""
+    if (said := lab.fileio) is None or (choice := measured_volumes(lab)) is None:
+        return
+    yield from choice_problems(lab, choice)
+    for backend in lab.backends:
+        disk = backend.disk
+        if not isinstance(disk, EmulatedDisk) or not choice.is_chosen(backend):
+            continue
+        for part in said.parts:
+            if disk.size_bytes < part.needed_bytes:
+                yield (
+                    ("fileio", "file_size") if part is said else ("fileio", "fsync", "file_size"),
+                    f"{size_text(part.file_size)} does not fit onto the disk of {backend.name} "
+                    f"({size_text(disk.size_bytes)}): take less, or a larger disk",
+                )
+
+
+def precondition_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
+    """Yield what is wrong between `precondition` and the backends: where, and what to do. Pure."""
+    if (said := lab.precondition) is None or (choice := filled_volumes(lab)) is None:
+        return
+    yield from choice_problems(lab, choice)
+    if said.longest_s < said.round_s:
+        yield ("precondition", "longest_s"), f"is shorter than one round ({said.round_s} s): give more"
+
+
+def choice_problems(lab: Lab, choice: VolumeChoice) -> Iterator[tuple[Location, str]]:
+    """Yield what is wrong with the choice: where, and what to do."""
+    backends = {backend.name: backend for backend in lab.backends}
+    for i, name in enumerate(choice.named):
+        at: Location = (choice.key, "backends", i)
+        if name not in backends:
+            yield at, f"{name} is not one of backends: {', '.join(backends)}"
+        elif backends[name].disk is None:
+            yield (
+                at,
+                f"{name} has no disk to {choice.does}: give it one (see docs/disks.md), or leave it out",
+            )
+    if not choice.named and not any(map(choice.is_chosen, lab.backends)):
+        yield (
+            (choice.key,),
+            f"has no volume to {choice.does}: the lab puts no clone on a disk; name backends that have one "
+            f"in {choice.key}.backends, or leave {choice.key} out",
+        )
+
+
+def cache_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
+    """Yield on which backends the caches cannot be brought into the state that lab.yml wants."""
+    if lab.cache in (None, "as-is"):
+        return
+    for backend in lab.backends:
+        driver = driver_of(backend.clone)
+        if not driver.needs_disk:
+            yield (
+                ("cache",),
+                f"{lab.cache} cannot be brought about on {backend.name}: the lab does not know which caches "
+                f"a clone by {driver.name} has, nor who shares them: write as-is, or leave it out",
+            )
+        elif lab.cache == "warm" and not driver.has_files:
+            yield (
+                ("cache",),
+                f"warm cannot be brought about on {backend.name}: only the guest itself can read the files "
+                f"in its disk ({driver.name}): write cold or as-is, or leave it out",
+            )
+
+
+def factor_problems(lab: Lab) -> Problems:
+    """Yield the problems of `factors` and `combinations`: where, and what to do."""
+    if not lab.factors:
+        if lab.combinations:
+            yield ("combinations",), "there are no factors to combine: add factors, or leave it out"
+        return
+    found = [*_factors(lab), *_combinations(lab)]
+    yield from found
+    if found:
+        return
+    if (count := how_many(lab)) > MOST_VARIANTS:
+        yield (
+            ("factors",),
+            f"{count:,} combinations of levels and backends are too many: at most {MOST_VARIANTS}; list "
+            "those that you want in combinations",
+        )
+        return
+    try:
+        variants(lab)
+    except ValidationError as error:
+        yield from (
+            (("factors",), f"do not fit together: {each.key}: {each.text}") for each in problems_of(error)
+        )
+
+
+def _factors(lab: Lab) -> Problems:
+    first: dict[str, int] = {}
+    backends = {backend.name for backend in lab.backends}
+    for i, factor in enumerate(lab.factors):
+        at: Location = ("factors", i)
+        if factor.name == BACKEND:
+            yield (*at, "name"), f"{BACKEND} is a factor already: give this one another name"
+        if factor.name in first:
+            yield (*at, "name"), f"{factor.name} is already the name of factors.{first[factor.name]}"
+        first.setdefault(factor.name, i)
+        for j, name in enumerate(factor.backends):
+            if name not in backends:
+                yield (*at, "backends", j), f"{name} is not one of backends: {', '.join(sorted(backends))}"
+        if factor.path is None:
+            yield (*at, "name"), _unknown(factor.name)
+            continue
+        labels = [label_of(factor.path, value) for value in factor.values]
+        for j, label in enumerate(labels):
+            if label in labels[:j]:
+                yield (*at, "values", j), f"{label} is already factors.{i}.values.{labels.index(label)}"
+        yield from _levels(lab, i, factor)
+
+
+def _levels(lab: Lab, i: int, factor: Factor) -> Problems:
+    """Try each level by itself on each backend."""
+    said: set[tuple[Location, str]] = set()
+    for number, backend in enumerate(lab.backends):
+        if factor not in factors_of(lab, backend.name):
+            continue
+        key: Location = ("factors", i, "key" if factor.key else "name")
+        if needs_own_clone(backend, factor.path or "") and not driver_of(backend.clone).is_ours:
+            text = f"{backend.name}: what is written keeps it, and {backend.clone.driver} makes no clone anew"
+            yield key, f"{text}: name the other backends in factors.{i}.backends"
+            continue
+        for j, value in enumerate(factor.values):
+            found: list[tuple[Location, str]] = []
+            try:
+                with_levels(lab, number, backend.name, [(factor, value)])
+            except ValidationError as error:
+                found = [
+                    (key, _unfit(factor.path or "", backend.name))
+                    if each.kind == "extra_forbidden"
+                    else (("factors", i, "values", j), f"{label_of(factor.path or '', value)}: {each.text}")
+                    for each in problems_of(error)
+                ]
+            except ValueError as error:
+                found = [(key, str(error))]
+            yield from (each for each in found if each not in said)
+            said.update(found)
+
+
+def _combinations(lab: Lab) -> Problems:
+    factors = {factor.name: factor for factor in lab.factors}
+    for i, combination in enumerate(lab.combinations):
+        at: Location = ("combinations", i)
+        for name, value in combination.items():
+            if name not in factors:
+                near = get_close_matches(name, factors, 1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(factors)}"
+                yield (*at, name), f"is not one of factors: {hint}"
+            elif value not in factors[name].values:
+                shown = ", ".join(map(str, factors[name].values))
+                yield (*at, name), f"{value} is none of the values of {name}: {shown}"
+        if missing := [name for name in factors if name not in combination]:
+            yield at, f"says nothing of {', '.join(missing)}: give each factor a value"
+
+
+def _unfit(key: str, backend: str) -> str:
+    """Return the sentence on a key that this backend has not, or none has."""
+    near = get_close_matches(key.rpartition(".")[2], SHORT, 1)
+    meant = SHORT[near[0]].replace(f".{EVERY}.", ".NAME.") if near else key
+    if near and near[0] == key.rpartition(".")[2]:
+        return f"{backend} has no {key}: name the backends that have in backends"
+    hint = f"; did you mean {meant}?" if near else ""
+    return f"{key} is not a known key{hint} (see docs/factors.md)"
+
+
+def _unknown(name: str) -> str:
+    """Return the sentence on a name that is no key."""
+    near = get_close_matches(name.replace("-", "_"), SHORT, 1)
+    return (
+        f"{name} is no key that is known by its name alone: "
+        + (f"did you mean {near[0]}? Else " if near else "")
+        + "say which key of lab.yml it sets in key (see docs/factors.md)"
+    )
+
+
+_OF_POOLS = ("txg", "zpool", "poolwaits", "vdevs", "poolstate")
+_OTHER_SITES = ("static", "qemu", "libvirt", "proxmox")
+
+
+IsIdle = Callable[[CheckedLab, Any], bool]  # given the model that the key stands in, too
+
+
+def _unless_observed(*names: str) -> IsIdle:
+    return lambda of, _: set(names).isdisjoint(of.lab.observe.observe)
+
+
+def _unless_sent_to(*sinks: str) -> IsIdle:
+    return lambda _, saturator: saturator.kind == "backup" and saturator.sink.to not in sinks
+
+
+def _changes_nothing(of: CheckedLab, clone: Any) -> bool:
+    return clone.driver == "static" and not any(kind.changes for kind in of.kinds.values())
+
+
+def _is_linked(_: CheckedLab, clone: Any) -> bool:
+    return not getattr(clone, "full", True)
+
+
+_AT_ONCE = "no disk of a linked clone is copied: set full: true"
+_OF_VZDUMP = "vzdump has no part in a backup to a repository: choose another sink"
+_STORED = "a storage or repository compresses by itself: send it to null or a folder"
+
+# Each key (`*`: of each entry), when it has no effect, and why, with what else to do than to leave it out.
+IDLE_KEYS: list[tuple[str, IsIdle, str]] = [
+    *(
+        (
+            f"observe.{name}",
+            _unless_observed(name),
+            f"the observer {name} does not run: add it to observe.observe",
+        )
+        for name in ("mariadb", "php", "fsync")
+    ),
+    (
+        "observe.pools",
+        _unless_observed(*_OF_POOLS),
+        f"no observer of pools runs: add {', '.join(_OF_POOLS)} to observe.observe",
+    ),
+    (
+        "observe.disks",
+        lambda of, it: _unless_observed("diskstats")(of, it) and all(each.disk for each in of.lab.backends),
+        "the observer diskstats does not run: add it to observe.observe",
+    ),
+    (
+        "observe.php.fastcgi",
+        lambda _, php: all(page.startswith("http") for page in (php.status, php.opcache or php.status)),
+        "nothing is asked for at a socket: give a path in status or opcache",
+    ),
+    (
+        "site",
+        lambda of, _: all(each.clone.driver in _OTHER_SITES for each in of.lab.backends),
+        "only compose clones it, and no backend has that driver: write clone: {driver: compose} in one",
+    ),
+    (
+        "saturator",
+        lambda of, _: all(each.saturator for each in of.lab.backends),
+        "each backend has its own: take one of those out",
+    ),
+    (
+        "phases",
+        lambda of, _: all(each.phases for each in of.lab.scenarios),
+        "each scenario has its own: take one of those out",
+    ),
+    (
+        "goal_ms",
+        lambda of, _: not of.lab.factors,
+        "it is held against the levels of a factor, and there is none: add factors",
+    ),
+    (
+        "limits.retry_s",
+        lambda _, limits: limits.failures == 1,
+        "what failed once is not tried again: raise limits.failures",
+    ),
+    (
+        "backends.*.clone.restore",
+        _changes_nothing,
+        "no scenario changes the site: put what each run needs into reset",
+    ),
+    (
+        "backends.*.clone.address",
+        lambda _, clone: clone.driver == "qemu" and clone.bridge is not None,
+        "no port is forwarded on a bridge: take bridge out",
+    ),
+    (
+        "backends.*.clone.source",
+        lambda _, clone: clone.driver == "libvirt" and not needs_address(clone.target, clone.connect_to),
+        "no address is looked up: write ${address} in target or connect_to",
+    ),
+    ("backends.*.clone.copy_timeout_s", _is_linked, _AT_ONCE),
+    ("backends.*.clone.bwlimit", _is_linked, _AT_ONCE),
+    ("saturator.mode", _unless_sent_to("null", "folder", "storage"), _OF_VZDUMP),
+    ("backends.*.saturator.mode", _unless_sent_to("null", "folder", "storage"), _OF_VZDUMP),
+    ("saturator.compress", _unless_sent_to("null", "folder"), _STORED),
+    ("backends.*.saturator.compress", _unless_sent_to("null", "folder"), _STORED),
+]
+
+
+def idle_keys(of: CheckedLab) -> Iterator[tuple[Location, str]]:
+    """Yield the keys of a file without mistakes that have no effect: where, why, and what to do.
+
+    Factors may change what stands in a backend or its saturator: where there are any, such keys are let be.
+    """
+    for key, is_idle, why in IDLE_KEYS:
+        if of.lab.factors and key.startswith(("backends.", "saturator.")):
+            continue
+        for at, model in _places(of.lab, key.split(".")):
+            if is_idle(of, model):
+                yield at, f"has no effect: {why}, or leave it out"
+
+
+def _places(model: Any, key: list[str], at: Location = ()) -> Iterator[tuple[Location, Any]]:
+    """Yield each place at which the file says something under `key`, and the model that it stands in."""
+    first, rest = key[0], key[1:]
+    if isinstance(model, list):
+        for i, each in enumerate(model):
+            yield from _places(each, rest, (*at, i))
+    elif isinstance(model, BaseModel) and first in model.model_fields_set:
+        value = getattr(model, first)
+        if rest:
+            yield from _places(value, rest, (*at, first))
+        elif value is not None:
+            yield (*at, first), model

@@ -1,0 +1,151 @@
+"""`plimsoll lab status`: what an experiment does now; `plimsoll run` shows it meanwhile, too."""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from plimsoll.common.hostile import printable
+from plimsoll.lab.experiment.folder import find_experiment
+from plimsoll.lab.experiment.status.text import describe_news, describe_now, is_brief, lines
+from plimsoll.lab.experiment.status.watch import Status, Watch
+
+LOOK_S, HEARTBEAT_S = 1.0, 60.0
+_WELL = ("running", "finished")
+Changes = Callable[[Status | None, Status], Iterator[str]]
+
+
+@click.command()
+@click.argument("file", metavar="[FOLDER|LAB.yml]", required=False, type=click.Path(path_type=Path))
+@click.option("--watch", is_flag=True, help="Go on until nothing runs any more.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the status as JSON on standard output; with --watch one line a change, and one a minute.",
+)
+@click.pass_context
+def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) -> None:
+    """Show what an experiment does now: its run, phase and figures so far, and when it will end.
+
+    The experiment is the one in that folder, the last one of that lab.yml, or the last in results/. Looking
+    does not disturb it. Where --watch writes to no terminal, it prints a line with the time for each change,
+    and one a minute.
+
+    \b
+    Examples:
+        plimsoll lab status examples/one-machine.yml --watch
+        plimsoll lab status results/one-machine-20261121T040512Z --json | jq .ends_at
+
+    Exit codes: 0 it runs, or all runs are finished; 1 nothing runs, and not all runs are finished; 2 there
+    is no such experiment.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    watched = Watch(find_experiment(file))
+    with contextlib.suppress(OSError):
+        os.nice(10)  # the load comes first
+    last = watched.look()
+    if watch:
+        with contextlib.suppress(KeyboardInterrupt), _shown(as_json) as show:
+            show(last)
+            while last.state == "running":
+                time.sleep(LOOK_S)
+                last = watched.look()
+                show(last)
+    if as_json and not watch:
+        click.echo(last.model_dump_json(indent=2, by_alias=True))
+    elif not as_json and (not watch or Console().is_terminal):
+        click.echo("\n".join(lines(last)))
+    ctx.exit(0 if last.state in _WELL else 1)
+
+
+@contextlib.contextmanager
+def _shown(as_json: bool) -> Iterator[Callable[[Status], None]]:
+    console = Console()
+    if as_json:
+        latest: list[Status] = []
+        told = Lines(describe_news, lambda _: click.echo(latest[-1].model_dump_json(by_alias=True)))
+
+        def show(looked: Status) -> None:
+            latest[:] = [looked]
+            told.show(looked)
+
+        yield show
+    elif console.is_terminal:
+        with display(console) as update:
+            yield update
+    else:
+        yield Lines(describe_news, lambda line: click.echo(stamped(printable(line, 2000)))).show
+
+
+def stamped(text: str) -> str:
+    """Return a line of text with the local time before it, harmless for terminals and logs."""
+    return f"{datetime.now():%Y-%m-%d %H:%M:%S} {printable(text, 2000)}"
+
+
+class Lines:
+    """Tells what changed, and once a minute what is going on. `say` gets each line."""
+
+    def __init__(self, changes: Changes, say: Callable[[str], None]) -> None:
+        self._changes, self._say = changes, say
+        self._before: Status | None = None
+        self._said_s = time.monotonic()
+
+    def show(self, status: Status) -> None:
+        """Take the next look."""
+        said = list(self._changes(self._before, status))
+        if not said and status.state == "running" and time.monotonic() - self._said_s >= HEARTBEAT_S:
+            said = [describe_now(status)]
+        for line in said:
+            self._say(line)
+            self._said_s = time.monotonic()
+        if said or self._before is None or not is_brief(status):
+            self._before = status
+
+
+@contextmanager
+def display(console: Console) -> Iterator[Callable[[Status], None]]:
+    """Show looks in place, on a terminal; nothing of it stays."""
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+        yield lambda status: live.update(Text("\n".join(lines(status)), no_wrap=True), refresh=True)
+
+
+@contextmanager
+def shown_beside(watch: Callable[[], Watch], fancy: bool, changes: Changes) -> Iterator[None]:
+    """Show the experiment in a thread while the block carries it out; a look that fails shows nothing."""
+    over = threading.Event()
+
+    def say(line: str) -> None:
+        print(stamped(line), file=sys.stderr, flush=True)
+
+    def looks(show: Callable[[Status], None]) -> None:
+        looker = watch()
+        while not over.wait(LOOK_S):
+            try:
+                show(looker.look())
+            except Exception:  # noqa: S112 whatever it is: the experiment matters more
+                continue
+
+    def run() -> None:
+        if not fancy:
+            looks(Lines(changes, say).show)
+            return
+        with display(Console(stderr=True)) as show:
+            looks(show)
+
+    thread = threading.Thread(target=run, name="status", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(5.0)
