@@ -1,7 +1,6 @@
 """The differences between facts, such as those of two hosts: JSON in, keys and values out. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 # Names differ between any two backends and change nothing.
 _NAMES = {"device", "pool", "dataset", "devices"}
@@ -9,22 +8,8 @@ _NAMES = {"device", "pool", "dataset", "devices"}
 Value = str | int | float | bool | None
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One fact, by its key such as `disks.1.scheduler`, and what it is on either side; None is unknown."""
-
-    key: str
-    a: Value
-    b: Value
-
-
-def difference_of(a: object, b: object, expected: Collection[str] = ()) -> list[Difference]:
-    """Return the differences between two, in the order of the facts; see `differing`."""
-    return [Difference(key, *values) for key, values in differing([a, b], expected)]
-
-
 def differing(facts: Sequence[object], expected: Collection[str] = ()) -> list[tuple[str, tuple[Value, ...]]]:
-    """Return the keys whose values are not the same in all `facts`, each with its values in their order.
+    """Return the keys such as `disks.1.scheduler` whose values differ, with those of each; None is unknown.
 
     Disks, pools and datasets are compared by their place in the list, the first being 1, not by name.
     `expected` are keys that should differ, or may: `disks` stands for all beneath it, and `disks.scheduler`

@@ -62,11 +62,6 @@ def names_in(head: str) -> list[str]:
     return _fields(head)
 
 
-def read_host(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> dict[str, Column]:
-    """Return the columns of `path` by name: see `read_samples`."""
-    return read_samples(path, wanted).columns
-
-
 def read_samples(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> HostSamples:
     """Read `path` once.
 

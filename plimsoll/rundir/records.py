@@ -143,11 +143,6 @@ class RequestFile:
             )
         return cls(path, count)
 
-    def mapped(self) -> Records:
-        """Return all records, memory-mapped and read-only, shape (count,)."""
-        with _opened(self.path) as file:
-            return np.memmap(file, dtype=RECORD, mode="r", offset=HEADER_BYTES, shape=(self.count,))
-
     def blocks(self, block_records: int = BLOCK_RECORDS) -> Iterator[Records]:
         """Yield the records in the order in which they were written, in arrays of at most `block_records`.
 

@@ -26,7 +26,7 @@ from plimsoll.rundir.names import (
     ROUTES_FILE,
     SUMMARY_FILE,
 )
-from plimsoll.rundir.records import ERROR_KINDS, RECORD, Records, Request, RequestWriter
+from plimsoll.rundir.records import ERROR_KINDS, Records, Request, RequestWriter
 
 Status = Literal["complete", "interrupted", "failed"]
 _LONGEST_DETAIL = 300
@@ -53,8 +53,6 @@ class RunWriter:
     exception as its reason. When the disk takes no more, the first method to find out raises OutputError, the
     others then do nothing, and the run ends as `failed`.
     """
-
-    record_type = RECORD
 
     def __init__(
         self, directory: Path, facts: RunFacts, summarise: _Summarise, *, at_once: bool = True

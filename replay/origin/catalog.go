@@ -10,9 +10,6 @@ type Limits struct {
 	Bytes   int64 // of files; what goes beyond is served with the right size from memory
 }
 
-// DefaultLimits returns 2 M targets (100 MB of memory) and 10 GiB of files.
-func DefaultLimits() Limits { return Limits{Targets: 2_000_000, Bytes: 10 << 30} }
-
 // Catalog says what to answer to each target of a log. It is built from a stream of requests, then only read.
 type Catalog struct {
 	limits  Limits

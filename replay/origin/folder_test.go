@@ -15,7 +15,7 @@ import (
 
 // onePlan has one file, of 1,000 bytes, at /x.
 func onePlan() *Catalog {
-	p := NewCatalog(DefaultLimits())
+	p := NewCatalog(plenty)
 	p.Add([]byte("/x"), "GET", 200, 1000)
 	return p
 }
@@ -55,7 +55,7 @@ func TestNothingOutsideOfTheFolderIsTouched(t *testing.T) {
 	} {
 		dir, file := elsewhere(t)
 		root := t.TempDir()
-		err := errors.Join(prepare(t, NewCatalog(DefaultLimits()), root, nil), os.Mkdir(filepath.Join(root, name[:2]), 0o755))
+		err := errors.Join(prepare(t, NewCatalog(plenty), root, nil), os.Mkdir(filepath.Join(root, name[:2]), 0o755))
 		if err = errors.Join(err, c.place(root, dir, file)); err != nil {
 			t.Fatal(err)
 		}

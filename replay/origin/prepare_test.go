@@ -15,7 +15,7 @@ import (
 
 // smallPlan has five files of 1 to 5 KB, and one of more than a chunk.
 func smallPlan() *Catalog {
-	p := NewCatalog(DefaultLimits())
+	p := NewCatalog(plenty)
 	for i := range 5 {
 		p.Add(fmt.Appendf(nil, "/secret-token-%d", i), "GET", 200, int64(i+1)*1000)
 	}

@@ -48,6 +48,12 @@ def records(count: int, **columns: Any) -> np.ndarray:
     return table
 
 
+def load_records(directory: Path) -> np.ndarray:
+    """The records of a run that has ended, read by numpy itself."""
+    found: np.ndarray = np.load(directory / "requests.npy")
+    return found
+
+
 def run_facts(**keys: Any) -> dict[str, Any]:
     program = "replay" if keys.get("scenario", "replay").endswith("replay") else "scenario"
     return {

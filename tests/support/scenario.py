@@ -15,6 +15,7 @@ from typing import Any
 from plimsoll import scenarios as registry
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT
+from tests.support.rundir import load_records
 from tests.support.sitestack import PASSWORD
 from tests.support.waiting import LONGEST_S, eventually
 
@@ -58,12 +59,12 @@ class Ran:
     def steps(self) -> Counter[str]:
         """How many requests each step has."""
         run = RunDirectory.open(self.directory)
-        return Counter(run.route_name(int(number)) for number in run.requests.mapped()["route"])
+        return Counter(run.route_name(int(number)) for number in load_records(run.path)["route"])
 
     @property
     def iterations(self) -> set[int]:
         """The iterations that have a request."""
-        return set(RunDirectory.open(self.directory).requests.mapped()["line"].tolist()) - {0}
+        return set(load_records(self.directory)["line"].tolist()) - {0}
 
 
 def account(user: str = "author", password: str = PASSWORD) -> dict[str, str]:

@@ -14,7 +14,7 @@ from plimsoll.lab.machine import LocalMachine, Machine, SshMachine
 from plimsoll.lab.observers import ObserverSettings
 from plimsoll.lab.observers.sampler import HostCsv, sampler_of
 from plimsoll.lab.observers.settings import Probed, ProbePlace
-from plimsoll.rundir.hostfile import read_host
+from plimsoll.rundir.hostfile import read_samples
 from tests.support.programs import need
 from tests.support.sshd import Sshd
 from tests.support.waiting import awaited
@@ -58,7 +58,7 @@ def _observed(machine: Machine, folder: Path, out: Path) -> tuple[dict[str, list
         await machine.close()
 
     asyncio.run(run())
-    columns = read_host(out)
+    columns = read_samples(out).columns
     return {name: values.tolist() for name, values in columns.items()}, said
 
 

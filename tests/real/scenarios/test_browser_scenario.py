@@ -21,6 +21,7 @@ from plimsoll.scenarios.k6.build import k6_program
 from tests.support.paths import ROOT
 from tests.support.programs import free_port, need
 from tests.support.quiet import quiet_network
+from tests.support.rundir import load_records
 from tests.support.sitestack import PASSWORD, Site
 from tests.support.waiting import LONGEST_S
 
@@ -85,7 +86,7 @@ def test_two_authors_write_on_a_clone_that_answers_under_the_sites_name(
     options = ("--connect-to", f"127.0.0.1:{port}", "--users", "2", "--iterations", "2")
     done = day("http://blog.example", tmp_path, *options, port=port)
     run = the_day_was_whole(site_block, done, tmp_path, days=2)
-    assert set(run.requests.mapped()["client"].tolist()) == {1, 2}
+    assert set(load_records(run.path)["client"].tolist()) == {1, 2}
 
 
 def test_days_begin_until_the_time_is_up_and_none_is_cut_off(site_classic: Site, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from threading import Thread
 import pytest
 import requests
 
-from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import REPLAY, free_port, need
+from tests.support.rundir import load_records
 from tests.support.scenario import ended, interrupt, ran, started
 from tests.support.waiting import LONGEST_S, wait_for
 
@@ -87,7 +87,7 @@ def test_a_scenario_is_shown_while_it_lasts(server: str, tmp_path: Path) -> None
     assert under_way
     assert seen == sorted(seen)
     assert len(set(seen)) >= 2, "it grows"
-    assert seen[-1] <= len(RunDirectory.open(run.directory).requests.mapped())
+    assert seen[-1] <= len(load_records(run.directory))
     assert is_free(port)
 
 

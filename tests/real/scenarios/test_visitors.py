@@ -16,6 +16,7 @@ import pytest
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT
 from tests.support.programs import NGINX, Nginx, free_port, open_to_all
+from tests.support.rundir import load_records
 from tests.support.sitestack import Site
 from tests.support.visitors import command, facts, nobody_came, requests, visit
 from tests.support.waiting import LONGEST_S, eventually
@@ -75,7 +76,7 @@ def test_k6_nginx_and_the_records_count_alike(
     assert done.returncode == 0, done.stderr
     pages.stop()
     run = RunDirectory.open(tmp_path / "latest")
-    records = run.requests.mapped()
+    records = load_records(run.path)
     logged = targets(pages)
     assert len(records) == k6_counted(run.path) == sum(logged.values())
     assert set(logged) == {
@@ -118,7 +119,7 @@ def test_due_instants_are_those_of_the_rate(pages: Nginx, tmp_path: Path) -> Non
     done = visit(pages.url, tmp_path, "--rate", "50", "--pages-per-visit", "1")
     assert done.returncode == 0, done.stderr
     run = RunDirectory.open(tmp_path / "latest")
-    records = run.requests.mapped()
+    records = load_records(run.path)
     first = records[records["lag_us"] > 0]
     slope = np.polyfit(first["line"].astype(float), first["due_ns"] / 1e9, 1)[0]
     assert abs(slope * 50 - 1) < 0.01
@@ -177,7 +178,7 @@ def test_a_site_that_goes_away_is_all_errors(pages: Nginx, tmp_path: Path) -> No
     process.communicate(timeout=LONGEST_S)
     run = RunDirectory.open(tmp_path / "latest")
     assert process.returncode == 1
-    kinds = {run.error_name(number) for number in run.requests.mapped()["error"]}
+    kinds = {run.error_name(number) for number in load_records(run.path)["error"]}
     assert "connect_refused" in kinds
     assert run.requests.count == k6_counted(run.path)
 

@@ -11,7 +11,7 @@ from plimsoll.analysis.comparing.runs import WHOLE, ComparedRun, levels_of
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import runs_of, write_both, write_comparable
-from tests.support.rundir import records
+from tests.support.rundir import load_records, records
 
 # 10 of 1,500 requests fail at once, all of them before the saturator starts.
 FIGURES: list[tuple[str, str, str, float | None, str, str | None]] = [
@@ -87,7 +87,7 @@ def test_a_candidate_that_alone_fails_so_often_is_worse(tmp_path: Path) -> None:
 
 def test_figures_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     path = write_comparable(tmp_path / "run", "nvme", 1, 0, 50.0, errors=3, timeout_s=30.0)
-    records = RunDirectory.open(path).requests.mapped()
+    records = load_records(path)
     took_ms = np.where(records["error"] > 0, 30_000, records["total_us"] / 1000)
     whole = levels_of(RunDirectory.open(path)).phases[WHOLE]
     assert whole.errors == 3

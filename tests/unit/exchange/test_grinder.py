@@ -19,6 +19,7 @@ from plimsoll.rundir.read import RunDirectory
 from tests.support.grindertable import its_own_table
 from tests.support.paths import ROOT
 from tests.support.programs import REPLAY, need
+from tests.support.rundir import load_records
 
 LOGS = ROOT / "tests" / "fixtures" / "grinder"
 LOADED = [LOGS / "load-0-data.log", LOGS / "load-1-data.log"]
@@ -74,7 +75,7 @@ def descriptions(worker_log: Path) -> dict[str, str]:
 def test_workers_are_one_run(tmp_path: Path) -> None:
     imported = import_grinder(LOADED, tmp_path, target="http://10.0.0.5")
     opened = RunDirectory.open(imported.directory)
-    records = opened.requests.mapped()
+    records = load_records(opened.path)
     assert imported.requests == len(records) == 150
     assert opened.facts.loop == "closed" and opened.facts.speed == "users 6"
     assert opened.facts.program.version == "3.11"
@@ -107,7 +108,7 @@ def test_columns_mean_what_the_run_format_says(tmp_path: Path) -> None:
         "7, 2, 1, 1700000000130, 5000000, 0, 200, 0, 0, 0, 0, 3, 0",
     )
     opened = RunDirectory.open(import_grinder([log], tmp_path / "results").directory)
-    records = opened.requests.mapped()
+    records = load_records(opened.path)
     first = records[0]
     assert [
         int(first[name]) for name in ("due_ns", "dns_us", "connect_us", "ttfb_us", "total_us", "bytes")
@@ -131,7 +132,7 @@ def test_columns_mean_what_the_run_format_says(tmp_path: Path) -> None:
 
 def test_without_the_plugin_only_times_are_known(tmp_path: Path) -> None:
     opened = RunDirectory.open(import_grinder([PLAIN], tmp_path).directory)
-    records = opened.requests.mapped()
+    records = load_records(opened.path)
     for unknown in ("status", "bytes", "ttfb_us", "dns_us", "connect_us", "flags", "error"):
         assert not records[unknown].any(), unknown
     assert sorted(records["total_us"].tolist()) == [3000, *[5000] * 3, *[6000] * 4, 7000, 8000]
@@ -185,7 +186,7 @@ def test_gzip_and_windows_say_the_same(tmp_path: Path, end: str) -> None:
     zipped = import_grinder([tmp_path / "load-0-data.log.gz"], tmp_path / "a")
     plain = import_grinder([LOADED[0]], tmp_path / "b")
     ours, theirs = (RunDirectory.open(one.directory) for one in (zipped, plain))
-    assert ours.requests.mapped().tobytes() == theirs.requests.mapped().tobytes()
+    assert load_records(ours.path).tobytes() == load_records(theirs.path).tobytes()
     assert ours.routes == theirs.routes
 
 
@@ -288,7 +289,7 @@ def test_clocks_that_disagree_are_told(tmp_path: Path) -> None:
     late = written(tmp_path / "b-0-data.log", HEADER, "0, 0, 1, 1700000000000, 5, 0")
     imported = import_grinder([late, early], tmp_path / "results")
     assert any("b-0-data.log begins after a-0-data.log has ended" in note for note in imported.notes)
-    due_s = RunDirectory.open(imported.directory).requests.mapped()["due_ns"] // 10**9
+    due_s = load_records(imported.directory)["due_ns"] // 10**9
     assert due_s.tolist() == [0, 100_000_000]
 
 
@@ -329,7 +330,7 @@ def test_a_replays_own_data_log_comes_back(tmp_path: Path) -> None:
 
 
 def by_route(run: RunDirectory, column: str) -> dict[str, list[int]]:
-    records = run.requests.mapped()
+    records = load_records(run.path)
     numbers = np.unique(records["route"]).tolist()
     return {
         run.route_name(number): sorted(records[column][records["route"] == number].tolist())

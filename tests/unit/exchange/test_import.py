@@ -13,6 +13,7 @@ from plimsoll.analysis.statistics.run import measure
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
+from tests.support.rundir import load_records
 
 K6 = FIXTURES / "k6"
 FOREIGN, VISITORS, BROWSER = K6 / "foreign.json", K6 / "visitors.json", K6 / "browser.json"
@@ -55,7 +56,7 @@ def test_every_request_of_a_script_is_a_record(tmp_path: Path) -> None:
     imported = import_file(FOREIGN, tmp_path, target="http://127.0.0.1:9911")
     assert imported.whole
     opened = RunDirectory.open(imported.directory)
-    records = opened.requests.mapped()
+    records = load_records(opened.path)
     assert len(records) == points(FOREIGN, "http_reqs") == 8
     assert opened.routes == ["page", "shop", "picture"], "never an address, never a query"
     assert [opened.error_name(number) for number in records["error"]] == ["none"] * 3 + [
@@ -77,7 +78,7 @@ def test_every_request_of_a_script_is_a_record(tmp_path: Path) -> None:
 
 def test_csv_says_the_same_as_json(tmp_path: Path) -> None:
     by_json, by_csv = (
-        RunDirectory.open(import_file(path, tmp_path / path.suffix[1:]).directory).requests.mapped()
+        load_records(import_file(path, tmp_path / path.suffix[1:]).directory)
         for path in (FOREIGN, K6 / "foreign.csv")
     )
     for column in ("status", "line", "client", "route", "error", "flags", "total_us", "ttfb_us"):
@@ -88,7 +89,7 @@ def test_csv_says_the_same_as_json(tmp_path: Path) -> None:
 def test_our_own_script_says_more(tmp_path: Path) -> None:
     imported = import_file(VISITORS, tmp_path)
     opened = RunDirectory.open(imported.directory)
-    records = opened.requests.mapped()
+    records = load_records(opened.path)
     assert len(records) == points(VISITORS, "http_reqs")
     assert opened.facts.loop == "open"
     assert (records["flags"] & 8 > 0).sum() == 4, "looking for pages is warm-up"

@@ -25,6 +25,7 @@ from plimsoll.analysis.exchange.locust_tables import read_tables
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT
+from tests.support.rundir import load_records
 
 LOCUST = ROOT / "tests" / "fixtures" / "locust"
 HEAD = '{"plimsoll_locust": 1, "locust": "2.47.0"}'
@@ -82,7 +83,7 @@ def test_a_real_locust_loses_no_request(tmp_path: Path, site: str) -> None:
     assert len(files) == 1, stderr
     imported = import_locust(files, tmp_path / "results", target=site)
     opened = RunDirectory.open(imported.directory)
-    records = opened.requests.mapped()
+    records = load_records(opened.path)
     counted = json.loads(stdout)
     assert imported.whole
     assert len(records) == sum(row["num_requests"] for row in counted) > 0
@@ -109,7 +110,7 @@ def test_processes_are_one_run(tmp_path: Path) -> None:
     first.write_text(lines(row(1_700_000_000_000_000), row(1_700_000_000_300_000)))
     with gzip.open(second, "wt") as file:
         file.write(lines(row(1_700_000_000_200_000)))
-    records = RunDirectory.open(import_locust([first, second], tmp_path / "r").directory).requests.mapped()
+    records = load_records(import_locust([first, second], tmp_path / "r").directory)
     assert records["due_ns"].tolist() == [0, 200_000_000, 300_000_000]
     assert records["client"].tolist() == [1, 65537, 1]
 
@@ -133,7 +134,7 @@ def test_exceptions_have_kinds(tmp_path: Path, why: str, error: str, status: int
     path = tmp_path / "a.jsonl"
     path.write_text(lines(row(1_700_000_000_000_000, error, status)))
     opened = RunDirectory.open(import_locust([path], tmp_path / "r").directory)
-    assert opened.error_name(int(opened.requests.mapped()["error"][0])) == kind, why
+    assert opened.error_name(int(load_records(opened.path)["error"][0])) == kind, why
 
 
 def test_what_is_broken_is_named_and_what_is_cut_off_is_left_out(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from plimsoll.analysis.exchange.merge import merge
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.read import RunDirectory
-from tests.support.rundir import ERRORS, records
+from tests.support.rundir import ERRORS, load_records, records
 from tests.support.sharded import OF, instance
 
 # In millionths: 0.999 of 1,000 is 999, but not to a computer.
@@ -141,7 +141,7 @@ def check_names(
         for number in table["route"]:
             of_route[names[number] if number < len(names) else f"route {number}"] += 1
         of_error.update(kinds[number] for number in table["error"])
-    records = run.requests.mapped()
+    records = load_records(run.path)
     assert Counter(run.route_name(n) for n in records["route"]) == of_route
     assert Counter(run.error_name(n) for n in records["error"]) == of_error
     assert measure(run).requests > 0

@@ -17,7 +17,7 @@ from plimsoll.lab.observers import ObserverSettings, proc
 from plimsoll.lab.observers.observer import files_command, part_files, read_files
 from plimsoll.lab.observers.sampler import HostCsv, Sampler, next_due_ns, place, sampler_of, shifted, shown
 from plimsoll.lab.observers.settings import MariadbSettings
-from plimsoll.rundir.hostfile import read_host
+from plimsoll.rundir.hostfile import read_samples
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.paths import ROOT
 from tests.support.recorded import DISKSTATS, IOSTAT_LATENCY, MARIADB, MEMINFO, PRESSURE, STAT
@@ -87,7 +87,7 @@ def test_what_is_written_is_what_the_analysis_reads(tmp_path: Path) -> None:
     with HostCsv(path, ["cpu.user_percent", 'diskstats.a"b,c_queue_count']) as file:
         file.sample(17, [12.5, None])
         file.sample(1_000_000_017, [0.0, 3.0])
-        columns = read_host(path)  # before it is closed: a kill loses nothing
+        columns = read_samples(path).columns  # before it is closed: a kill loses nothing
     assert list(columns) == ["t_ns", "cpu.user_percent", 'diskstats.a"b,c_queue_count']
     assert columns["t_ns"].tolist() == [17, 1_000_000_017]
     assert columns["cpu.user_percent"].tolist() == [12.5, 0]
@@ -118,7 +118,7 @@ def test_a_kill_leaves_every_row_whole(tmp_path: Path) -> None:
         while not path.exists() or path.stat().st_size < 10_000:
             time.sleep(0.01)
         writer.kill()
-    columns = read_host(path)
+    columns = read_samples(path).columns
     assert path.read_bytes().endswith(b"\n")
     assert columns["t_ns"].tolist() == list(range(len(columns["t_ns"])))
     assert (columns["cpu.user_percent"] * 4).tolist() == columns["t_ns"].tolist()
@@ -128,7 +128,7 @@ def test_samples_are_moved_to_a_run_that_began_later(tmp_path: Path) -> None:
     source = tmp_path / "early.csv"
     source.write_text("t_ns,cpu.user_percent\n0,\n1000000000,5\n2000000000,6\n30000")
     (tmp_path / "run").mkdir()
-    columns = read_host(place(source, tmp_path / "run", 1_500_000_000))
+    columns = read_samples(place(source, tmp_path / "run", 1_500_000_000)).columns
     assert columns["t_ns"].tolist() == [-1_500_000_000, -500_000_000, 500_000_000]
     assert columns["cpu.user_percent"].tolist()[1:] == [5, 6]
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["host.csv"]
@@ -204,7 +204,7 @@ def test_pools_and_database_stand_in_the_same_row(tmp_path: Path) -> None:
     machine = asyncio.run(run())
     assert machine.process.stopped
     assert ("stdbuf", "-oL", "zpool", "iostat", "-H", "-p", "-y", "-l", "tank", "1") in machine.ran
-    columns = read_host(tmp_path / "host.csv")
+    columns = read_samples(tmp_path / "host.csv").columns
     assert 4 in columns["mariadb.threads_running_count"]
     assert 1.04858 in columns["zpool.tank_read_latency_ms"]
     assert columns["zpool.tank_read_latency_ms"][0] != columns["zpool.tank_read_latency_ms"][1]

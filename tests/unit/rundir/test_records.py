@@ -33,12 +33,11 @@ def test_a_whole_run_is_read(small_run: Path) -> None:
     assert [run.route_name(0), run.route_name(7), run.error_name(4)] == ["page", "route 7", "timeout"]
 
 
-def test_blocks_hold_what_the_map_and_numpy_hold(tmp_path: Path) -> None:
+def test_blocks_hold_what_numpy_holds(tmp_path: Path) -> None:
     table = records(2500, due_ns=np.arange(2500)[::-1], bytes=np.arange(2500))
     run = RunDirectory.open(write_run(tmp_path / "run", table))
     blocks = np.concatenate([block.copy() for block in run.requests.blocks(block_records=1000)])
     assert (blocks == table).all()
-    assert (run.requests.mapped() == table).all()
     assert (np.load(run.requests.path) == table).all()
 
 

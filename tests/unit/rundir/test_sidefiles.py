@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.common.errors import DamagedFileError
 from plimsoll.rundir.events import Event, Span, read_events, spans
-from plimsoll.rundir.hostfile import read_host
+from plimsoll.rundir.hostfile import read_samples
 
 
 def test_events_are_read_in_order_and_a_cut_off_line_is_left_out(tmp_path: Path) -> None:
@@ -49,14 +49,14 @@ def test_phases_whose_instants_are_unknown_make_no_spans() -> None:
 def test_missing_samples_are_nan_and_a_cut_off_line_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "host.csv"
     path.write_text("t_ns,disk.await_ms,pool.read_bytes\n0,1.5,7\n1000000000,,8\n2000000000,2.5,9\n30000,1")
-    columns = read_host(path)
+    columns = read_samples(path).columns
     assert list(columns) == ["t_ns", "disk.await_ms", "pool.read_bytes"]
     np.testing.assert_array_equal(columns["disk.await_ms"], [1.5, np.nan, 2.5])
     np.testing.assert_array_equal(columns["pool.read_bytes"], [7, 8, 9])
-    assert read_host(tmp_path / "absent") == {}
+    assert read_samples(tmp_path / "absent").columns == {}
 
 
 def test_a_host_csv_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "host.csv").write_text("time,x\n1,2\n")
     with pytest.raises(DamagedFileError, match="first column"):
-        read_host(tmp_path / "host.csv")
+        read_samples(tmp_path / "host.csv")

@@ -21,6 +21,7 @@ from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import HEADER_BYTES, RECORD, Request
 from plimsoll.rundir.write import RunWriter
 from tests.support.paths import FIXTURES, ROOT
+from tests.support.rundir import load_records
 
 FACTS = RunFacts(
     scenario="save-article",
@@ -48,7 +49,7 @@ def test_a_run_written_here_is_read_like_any_other(tmp_path: Path) -> None:
     assert run.status == "complete"
     assert run.facts.program.model_dump()["locust"] == "2"
     assert run.routes == ["log in", "save"]
-    records = run.requests.mapped()
+    records = load_records(run.path)
     assert [run.error_name(number) for number in records["error"]] == ["none", "nonce_expired"]
     assert records["total_us"].tolist() == [1500, 0xFFFFFFFF], "what does not fit is the largest there is"
     assert records["line"].tolist() == [0, 3]
@@ -81,7 +82,7 @@ def test_the_summary_has_the_sum_of_all_records(tmp_path: Path, at_once: bool) -
     with RunWriter(tmp_path, FACTS, summarise, at_once=at_once) as run:
         for i in range(3):
             run.request(Request(due_ns=i, total_us=i, route="page"))
-        run.records(np.zeros(5, dtype=run.record_type))
+        run.records(np.zeros(5, dtype=RECORD))
         run.finish("complete")
     written = (tmp_path / "requests.npy").read_bytes()[512:]
     assert len(written) == 8 * 68

@@ -30,7 +30,7 @@ from tests.support.experiment import (
 )
 from tests.support.measured import measured_and_observed
 from tests.support.paths import DOCS
-from tests.support.rundir import records, write_run
+from tests.support.rundir import load_records, records, write_run
 
 START_NS, STOP_NS = 20_000_000_000, 60_000_000_000
 
@@ -46,7 +46,7 @@ def brute(paths: list[Path], phase: str, q: float) -> float | None:
     values = []
     for path in paths:
         run = RunDirectory.open(path)
-        for row in run.requests.mapped().tolist():
+        for row in load_records(run.path).tolist():
             due_ns, lag_us, total_us, flags = row[0], row[1], row[6], row[-1]
             if flags & 8:
                 continue
