@@ -11,7 +11,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 # The models of all files, by the usual name of each; loaded when asked for.
 FILES = {
-    "gates.yml": "plimsoll.analysis.comparing.gates:Gates",
+    "gates.yml": "plimsoll.analysis.compare.gates:Gates",
     "hosts.yml": "plimsoll.lab.hosts:HostsFile",
     "lab.yml": "plimsoll.lab.experiment.labfile:Lab",
     "plimsoll.yml": "plimsoll.scenarios.running.clonelist:SiteConfig",

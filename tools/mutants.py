@@ -42,12 +42,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 # What decides figures and verdicts, and how many mutants of it. Where code moves to, name that folder too.
 SEED = "plimsoll"
-PYTHON = [f"plimsoll/analysis/{package}" for package in ("statistics", "comparing", "evidence")]
+PYTHON = [f"plimsoll/analysis/{package}" for package in ("statistics", "compare", "evidence")]
 GO = ["record", "engine", "engine/exchange"]  # in replay
 PYTHON_MUTANTS, GO_MUTANTS = 200, 100
 
 # The packages of tests/unit that reach it; the lab's reach it only through fakes that take minutes.
-_PACKAGES = "comparing evidence exporting golden history importing merging report signoff statistics"
+_PACKAGES = "compare evidence exporting golden history importing merging report signoff statistics"
 TESTS = [f"tests/unit/{package}" for package in _PACKAGES.split()]
 MOST_TESTS_S = 25.0  # of one mutant's tests, the quickest first
 

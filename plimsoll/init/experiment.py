@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from plimsoll.analysis.comparing import gates
+from plimsoll.analysis.compare import gates
 from plimsoll.common.errors import OutputError
 from plimsoll.common.files import open_replacement
 from plimsoll.common.units import counted, seconds

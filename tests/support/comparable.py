@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.comparing.comparison import Comparison, compare
+from plimsoll.analysis.compare.comparison import Comparison, compare
 from tests.support.rundir import records, write_run
 
 START = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)

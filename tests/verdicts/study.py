@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from plimsoll.analysis.comparing.decision import Question, Verdict, decide
+from plimsoll.analysis.compare.decision import Question, Verdict, decide
 from plimsoll.analysis.statistics.stalls import excluded_share
 from tests.verdicts.coverage import coverage_table
 from tests.verdicts.worlds import LIMIT, SHAPES, Figures, Unequal, World, fewer_arrangements, figures

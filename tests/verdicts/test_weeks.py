@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from plimsoll.analysis.comparing.gates import RATIO
+from plimsoll.analysis.compare.gates import RATIO
 from plimsoll.analysis.statistics import standardised
 from plimsoll.analysis.statistics.standardised import ServedRequests, standardise
 

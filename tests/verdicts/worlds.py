@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.comparing.decision import Question, Verdict, decide
+from plimsoll.analysis.compare.decision import Question, Verdict, decide
 from plimsoll.analysis.statistics import permutation
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, rank
 from plimsoll.analysis.statistics.requests import PhaseRequests, cut_alike

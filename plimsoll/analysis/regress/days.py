@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from plimsoll.analysis.comparing.runs import WHOLE, Levels, PhaseLevels
-from plimsoll.analysis.comparing.weeks import HOW_WRITTEN
+from plimsoll.analysis.compare.runs import WHOLE, Levels, PhaseLevels
+from plimsoll.analysis.compare.weeks import HOW_WRITTEN
 from plimsoll.analysis.regress.judge import baseline_nights
 from plimsoll.analysis.regress.nights import LogDigest, NightFacts, NightKey, RunDigest, RunRow, instant
 from plimsoll.analysis.regress.schema import transaction

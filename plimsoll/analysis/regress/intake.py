@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.comparing.runs import compared_run
-from plimsoll.analysis.comparing.weeks import began_ns
+from plimsoll.analysis.compare.runs import compared_run
+from plimsoll.analysis.compare.weeks import began_ns
 from plimsoll.analysis.evidence.run import Observer, RunEvidence, unfit
 from plimsoll.analysis.regress.days import LogStore
 from plimsoll.analysis.regress.judge import baseline_nights

@@ -12,12 +12,12 @@ from dataclasses import replace
 from datetime import datetime
 from statistics import fmean
 
-from plimsoll.analysis.comparing.decision import Question, Verdict, decide
-from plimsoll.analysis.comparing.default_gates import default_gates
-from plimsoll.analysis.comparing.gates import LIMITS, Gate, Gates
-from plimsoll.analysis.comparing.metrics import Limit, NoFigureError
-from plimsoll.analysis.comparing.questions import Side, value_of
-from plimsoll.analysis.comparing.runs import ComparedRun
+from plimsoll.analysis.compare.decision import Question, Verdict, decide
+from plimsoll.analysis.compare.default_gates import default_gates
+from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates
+from plimsoll.analysis.compare.metrics import Limit, NoFigureError
+from plimsoll.analysis.compare.questions import Side, value_of
+from plimsoll.analysis.compare.runs import ComparedRun
 from plimsoll.analysis.regress.changes import SeriesReview
 from plimsoll.analysis.regress.judgement import GateResult, Judgement, JudgingOptions, SeriesResult
 from plimsoll.analysis.regress.nights import (

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from plimsoll.analysis.comparing.decision import Verdict
-from plimsoll.analysis.comparing.documents import share
-from plimsoll.analysis.comparing.gates import Gate
+from plimsoll.analysis.compare.decision import Verdict
+from plimsoll.analysis.compare.documents import share
+from plimsoll.analysis.compare.gates import Gate
 from plimsoll.analysis.regress.nights import Decision, NightRow, NightSeries, StoredFinding
 from plimsoll.common.errors import Severity
 from plimsoll.common.hostile import markdown_text, printable

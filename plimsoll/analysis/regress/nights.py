@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from plimsoll.analysis.comparing.metrics import ERROR_SHARE, MEASURE, MORE_ERRORS
-from plimsoll.analysis.comparing.runs import Levels
+from plimsoll.analysis.compare.metrics import ERROR_SHARE, MEASURE, MORE_ERRORS
+from plimsoll.analysis.compare.runs import Levels
 from plimsoll.analysis.evidence.run import Observation
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from plimsoll.analysis.comparing.metrics import ERROR_SHARE
-from plimsoll.analysis.comparing.page import TEMPLATES as COMPARING
+from plimsoll.analysis.compare.metrics import ERROR_SHARE
+from plimsoll.analysis.compare.page import TEMPLATES as COMPARING
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, rounded
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.page.shell import render_page

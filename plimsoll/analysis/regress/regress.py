@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import click
 
-from plimsoll.analysis.comparing.gates import Gates, read_gates
+from plimsoll.analysis.compare.gates import Gates, read_gates
 from plimsoll.analysis.regress.changes import need_otava
 from plimsoll.analysis.regress.intake import (
     IntakeResult,

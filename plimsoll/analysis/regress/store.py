@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.comparing.metrics import MEASURE
-from plimsoll.analysis.comparing.runs import ComparedRun, Levels, PhaseLevels, StepLevel
+from plimsoll.analysis.compare.metrics import MEASURE
+from plimsoll.analysis.compare.runs import ComparedRun, Levels, PhaseLevels, StepLevel
 from plimsoll.analysis.evidence.answers import RouteAnswers
 from plimsoll.analysis.evidence.run import Observation
 from plimsoll.analysis.regress.nights import (

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from plimsoll.analysis.comparing.gates import Gates
-from plimsoll.analysis.comparing.runs import ComparedRun
+from plimsoll.analysis.compare.gates import Gates
+from plimsoll.analysis.compare.runs import ComparedRun
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
 from plimsoll.analysis.evidence.load import load_facts

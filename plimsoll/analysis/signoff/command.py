@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from plimsoll.analysis.comparing.documents import Documents, document_options, lines
+from plimsoll.analysis.compare.documents import Documents, document_options, lines
 from plimsoll.analysis.signoff.make import SignOffOptions, sign_off
 from plimsoll.analysis.signoff.manifest import PAGE, PDF
 from plimsoll.analysis.signoff.verify import verify_signoff

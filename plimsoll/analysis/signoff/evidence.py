@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
-from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.questions import Side
-from plimsoll.analysis.comparing.runs import WHOLE, ComparedRun
+from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.questions import Side
+from plimsoll.analysis.compare.runs import WHOLE, ComparedRun
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import run_findings
 from plimsoll.analysis.page.section import Row, Table

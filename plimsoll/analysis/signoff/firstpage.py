@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.questions import orders_of
-from plimsoll.analysis.comparing.runs import WHOLE, ComparedRun
-from plimsoll.analysis.comparing.verdicts import GateVerdict
+from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.questions import orders_of
+from plimsoll.analysis.compare.runs import WHOLE, ComparedRun
+from plimsoll.analysis.compare.verdicts import GateVerdict
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.signoff.words import (
     WORDS,

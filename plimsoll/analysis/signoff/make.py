@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from plimsoll.analysis.comparing.comparison import Comparison, compare, judged_sides
-from plimsoll.analysis.comparing.gates import read_gates
-from plimsoll.analysis.comparing.sides import open_sides
+from plimsoll.analysis.compare.comparison import Comparison, compare, judged_sides
+from plimsoll.analysis.compare.gates import read_gates
+from plimsoll.analysis.compare.sides import open_sides
 from plimsoll.analysis.report.sections.against_log import hold_against_log
 from plimsoll.analysis.signoff.manifest import (
     DATA,

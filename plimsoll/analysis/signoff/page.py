@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.decision import percent
-from plimsoll.analysis.comparing.page import TEMPLATES as COMPARING
-from plimsoll.analysis.comparing.page import (
+from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.decision import percent
+from plimsoll.analysis.compare.page import TEMPLATES as COMPARING
+from plimsoll.analysis.compare.page import (
     comparison_charts,
     differences_table,
     gate_cells,
     gate_columns,
     runs_table,
 )
-from plimsoll.analysis.comparing.phase_table import phase_table
+from plimsoll.analysis.compare.phase_table import phase_table
 from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.report.sections.against_log import (
     against_log_cautions,

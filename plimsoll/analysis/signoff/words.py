@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.decision import Outcome
-from plimsoll.analysis.comparing.documents import figure, share
-from plimsoll.analysis.comparing.verdicts import GateVerdict
+from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.decision import Outcome
+from plimsoll.analysis.compare.documents import figure, share
+from plimsoll.analysis.compare.verdicts import GateVerdict
 from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted, significant
 

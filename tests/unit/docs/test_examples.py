@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.comparing.gates import read_gates
+from plimsoll.analysis.compare.gates import read_gates
 from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.hosts import read_hosts
 from tests.support.paths import ROOT

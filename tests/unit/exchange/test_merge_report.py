@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from plimsoll.analysis.comparing.runs import compared_run
+from plimsoll.analysis.compare.runs import compared_run
 from plimsoll.analysis.evidence.run import unfit
 from plimsoll.analysis.exchange.merge import merge
 from plimsoll.cli import main

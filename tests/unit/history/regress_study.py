@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.comparing.decision import Question
+from plimsoll.analysis.compare.decision import Question
 from plimsoll.analysis.regress import changes
 from plimsoll.analysis.regress.changes import find_changes
 from plimsoll.analysis.regress.judge import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly, judge

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.comparing.runs import WHOLE, levels_of
+from plimsoll.analysis.compare.runs import WHOLE, levels_of
 from plimsoll.analysis.regress.intake import add_runs, select_readable
 from plimsoll.analysis.regress.nights import ExperimentHistory, NightSeries, build_series
 from plimsoll.analysis.regress.store import open_history

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 import yaml
 
-from plimsoll.analysis.comparing import gates
+from plimsoll.analysis.compare import gates
 from plimsoll.common.validation import parse_model
 from plimsoll.init.answers import Disk, Limits, Log, Site, Under
 from plimsoll.init.experiment import Answers, Lengths, gates_text, lab_text, lengths, metric, quoted

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.comparing.gates import read_gates
+from plimsoll.analysis.compare.gates import read_gates
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.experiment.labfile import MANUAL, Lab

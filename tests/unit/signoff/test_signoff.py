@@ -16,7 +16,7 @@ from plimsoll.analysis.signoff.page import signoff_page
 from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from tests.support.comparable import change, runs_of, separated, write_both, write_comparable
 from tests.support.signing_off import BACKENDS, GATES, gates, run, signed_off
-from tests.unit.comparing.test_compare_command import hostile_sides
+from tests.unit.compare.test_compare_command import hostile_sides
 from tests.unit.report.test_page import HOSTILE, _figures
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.comparing.comparison import Comparison
+from plimsoll.analysis.compare.comparison import Comparison
 from plimsoll.analysis.signoff.firstpage import FirstPage, first_page
 from plimsoll.analysis.signoff.words import clipped, limit_in_words
 from plimsoll.analysis.statistics.stalls import excluded_share

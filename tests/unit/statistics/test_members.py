@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.comparing.runs import levels_of
+from plimsoll.analysis.compare.runs import levels_of
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN

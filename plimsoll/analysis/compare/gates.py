@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from plimsoll.analysis.comparing.metrics import METRICS, Limit, Metric, metric_of
+from plimsoll.analysis.compare.metrics import METRICS, Limit, Metric, metric_of
 from plimsoll.common.hostile import printable
 from plimsoll.common.validation import Location, read_model
 

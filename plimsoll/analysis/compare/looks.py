@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plimsoll.analysis.comparing.runs import ComparedRun
+from plimsoll.analysis.compare.runs import ComparedRun
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.statistics.permutation import spent
 from plimsoll.common.errors import OutputError, RunDirectoryError

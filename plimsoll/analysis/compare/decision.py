@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from plimsoll.analysis.comparing.metrics import Limit
+from plimsoll.analysis.compare.metrics import Limit
 from plimsoll.analysis.statistics.binomial import ShareOfRuns
 from plimsoll.analysis.statistics.permutation import MOST_FORETOLD, Evidence, GateValues, holm, spent
 from plimsoll.analysis.statistics.stalls import excluded_share

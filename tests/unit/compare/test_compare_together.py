@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.comparing.comparison import Comparison, compare
+from plimsoll.analysis.compare.comparison import Comparison, compare
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.regress.intake import select_runs
 from plimsoll.analysis.report.report import make_report

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.questions import Side
-from plimsoll.analysis.comparing.runs import ComparedRun, PhaseLevels
+from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.questions import Side
+from plimsoll.analysis.compare.runs import ComparedRun, PhaseLevels
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.units import ABSENT, at_least, milliseconds, significant

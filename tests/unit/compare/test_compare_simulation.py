@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tests.support.paths import DOCS
-from tests.unit.comparing.study import COMPARISONS, DRIFTS, TABLES, World, pooled_alarms, rates
+from tests.unit.compare.study import COMPARISONS, DRIFTS, TABLES, World, pooled_alarms, rates
 
 DOC = DOCS / "statistics.md"
 FEW = 400

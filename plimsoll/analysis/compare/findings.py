@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from plimsoll.analysis.comparing.decision import level_of, percent
-from plimsoll.analysis.comparing.gates import Gates
-from plimsoll.analysis.comparing.questions import Side, is_censored
-from plimsoll.analysis.comparing.runs import ComparedRun
-from plimsoll.analysis.comparing.sides import OpenedSide
+from plimsoll.analysis.compare.decision import level_of, percent
+from plimsoll.analysis.compare.gates import Gates
+from plimsoll.analysis.compare.questions import Side, is_censored
+from plimsoll.analysis.compare.runs import ComparedRun
+from plimsoll.analysis.compare.sides import OpenedSide
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
 from plimsoll.analysis.evidence.order import Order, identity_findings

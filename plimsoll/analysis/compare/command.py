@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from plimsoll.analysis.comparing.comparison import compare as compare_sides
-from plimsoll.analysis.comparing.documents import Documents, document_options, lines
-from plimsoll.analysis.comparing.gates import read_gates
-from plimsoll.analysis.comparing.page import comparison_page
-from plimsoll.analysis.comparing.weeks import compare_weeks, weeks_of
+from plimsoll.analysis.compare.comparison import compare as compare_sides
+from plimsoll.analysis.compare.documents import Documents, document_options, lines
+from plimsoll.analysis.compare.gates import read_gates
+from plimsoll.analysis.compare.page import comparison_page
+from plimsoll.analysis.compare.weeks import compare_weeks, weeks_of
 from plimsoll.analysis.page.shell import write_page
 from plimsoll.analysis.statistics.standardised import UTC
 from plimsoll.common.errors import OutputError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from plimsoll.analysis.comparing.runs import ComparedRun, PhaseLevels, StepLevel, measured_step, timed_step
+from plimsoll.analysis.compare.runs import ComparedRun, PhaseLevels, StepLevel, measured_step, timed_step
 from plimsoll.analysis.evidence.agreement import wrong_share
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, fewest
 from plimsoll.analysis.statistics.requests import cut_alike, drawn

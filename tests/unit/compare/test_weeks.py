@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.analysis.comparing.weeks import CLAIM
+from plimsoll.analysis.compare.weeks import CLAIM
 from plimsoll.cli import main
 from tests.support.rundir import write_run
 from tests.support.servedlogs import DAY_NS, MONDAY, day, imported, table

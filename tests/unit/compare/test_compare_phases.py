@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.page import comparison_page
-from plimsoll.analysis.comparing.phase_table import phase_table
+from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.page import comparison_page
+from plimsoll.analysis.compare.phase_table import phase_table
 from tests.support.comparable import judged, reasons, runs_of, write_both
 from tests.support.scripted_runs import add_events
 

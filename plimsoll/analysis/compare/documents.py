@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.decision import Outcome
-from plimsoll.analysis.comparing.phase_table import phase_lines
-from plimsoll.analysis.comparing.questions import sentences
-from plimsoll.analysis.comparing.verdicts import GateVerdict
+from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.decision import Outcome
+from plimsoll.analysis.compare.phase_table import phase_lines
+from plimsoll.analysis.compare.questions import sentences
+from plimsoll.analysis.compare.verdicts import GateVerdict
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.common.errors import OutputError
 from plimsoll.common.files import open_output

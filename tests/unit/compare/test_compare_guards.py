@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import binomtest
 
-from plimsoll.analysis.comparing.looks import LOOKS_FILE, Look, number_of
+from plimsoll.analysis.compare.looks import LOOKS_FILE, Look, number_of
 from plimsoll.analysis.statistics.binomial import ShareOfRuns
 from plimsoll.analysis.statistics.percentiles import P999
 from plimsoll.analysis.statistics.permutation import spent, t_cdf, t_quantile

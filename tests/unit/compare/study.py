@@ -1,6 +1,6 @@
 """How often comparisons are right and wrong, by simulation: the tables of docs/statistics.md.
 
-    nice python -m tests.unit.comparing.study > tables.md
+    nice python -m tests.unit.compare.study > tables.md
 
 Each comparison goes through the very code that `plimsoll compare` uses. Runs are in the order ABBA.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.comparing.decision import Question, Verdict, decide
+from plimsoll.analysis.compare.decision import Question, Verdict, decide
 
 Array = NDArray[np.float64]
 Drift = Callable[[np.random.Generator, int], Array]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.comparing.metrics import CensoredError, NoFigureError, Reading, metric_of
-from plimsoll.analysis.comparing.runs import WHOLE, ComparedRun, levels_of
+from plimsoll.analysis.compare.metrics import CensoredError, NoFigureError, Reading, metric_of
+from plimsoll.analysis.compare.runs import WHOLE, ComparedRun, levels_of
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import runs_of, write_both, write_comparable

@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from plimsoll.analysis.comparing.comparison import Comparison
-from plimsoll.analysis.comparing.decision import percent
-from plimsoll.analysis.comparing.documents import effect, figure, interval, interval_heading, limit, summary
-from plimsoll.analysis.comparing.phase_table import phase_table
-from plimsoll.analysis.comparing.verdicts import GateVerdict
+from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.decision import percent
+from plimsoll.analysis.compare.documents import effect, figure, interval, interval_heading, limit, summary
+from plimsoll.analysis.compare.phase_table import phase_table
+from plimsoll.analysis.compare.verdicts import GateVerdict
 from plimsoll.analysis.page.chart import (
     Chart,
     Json,

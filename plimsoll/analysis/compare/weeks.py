@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from plimsoll.analysis.comparing.comparison import EXIT_CODES, Progress
-from plimsoll.analysis.comparing.decision import Outcome, overall
-from plimsoll.analysis.comparing.gates import RATIO
-from plimsoll.analysis.comparing.sides import OpenedSide, open_sides
+from plimsoll.analysis.compare.comparison import EXIT_CODES, Progress
+from plimsoll.analysis.compare.decision import Outcome, overall
+from plimsoll.analysis.compare.gates import RATIO
+from plimsoll.analysis.compare.sides import OpenedSide, open_sides
 from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
 from plimsoll.analysis.statistics.standardised import (
     COARSE,

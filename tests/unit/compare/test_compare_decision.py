@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.comparing.decision import Outcome, Question, decide, overall
+from plimsoll.analysis.compare.decision import Outcome, Question, decide, overall
 from plimsoll.analysis.statistics.permutation import GateValues, holm
 
 RUNS = st.lists(st.floats(0.5, 2000), min_size=4, max_size=6)

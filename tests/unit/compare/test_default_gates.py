@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.comparing.comparison import compare
+from plimsoll.analysis.compare.comparison import compare
 from plimsoll.rundir.events import FELT
 from tests.support.scripted_runs import add_events, write_scripted_experiment
 

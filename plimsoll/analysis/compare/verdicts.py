@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from plimsoll.analysis.comparing.decision import Outcome, Question, Verdict, level_of
-from plimsoll.analysis.comparing.gates import Gate, Gates
-from plimsoll.analysis.comparing.metrics import ANSWERS_METRIC, MORE_WRONG
-from plimsoll.analysis.comparing.questions import Side, sentences
+from plimsoll.analysis.compare.decision import Outcome, Question, Verdict, level_of
+from plimsoll.analysis.compare.gates import Gate, Gates
+from plimsoll.analysis.compare.metrics import ANSWERS_METRIC, MORE_WRONG
+from plimsoll.analysis.compare.questions import Side, sentences
 from plimsoll.analysis.evidence.agreement import wrong_share
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 

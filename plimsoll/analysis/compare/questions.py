@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from plimsoll.analysis.comparing.decision import ALONE, Question
-from plimsoll.analysis.comparing.gates import LIMITS, Gate, Gates
-from plimsoll.analysis.comparing.metrics import CensoredError, Limit, NoFigureError, Reading, ResponseTime
-from plimsoll.analysis.comparing.runs import ComparedRun, PhaseLevels, StepLevel
-from plimsoll.analysis.comparing.sides import UnreadableRun
+from plimsoll.analysis.compare.decision import ALONE, Question
+from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates
+from plimsoll.analysis.compare.metrics import CensoredError, Limit, NoFigureError, Reading, ResponseTime
+from plimsoll.analysis.compare.runs import ComparedRun, PhaseLevels, StepLevel
+from plimsoll.analysis.compare.sides import UnreadableRun
 from plimsoll.analysis.evidence.failedmeasures import Tries, measure_finding
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.order import Order, RunPlace, order_of

@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from plimsoll.analysis.comparing.gates import RATIO, Gate, Gates, Phase
-from plimsoll.analysis.comparing.metrics import ERROR_SHARE, MEASURE, MORE_ERRORS
-from plimsoll.analysis.comparing.questions import Side
-from plimsoll.analysis.comparing.runs import ComparedRun
+from plimsoll.analysis.compare.gates import RATIO, Gate, Gates, Phase
+from plimsoll.analysis.compare.metrics import ERROR_SHARE, MEASURE, MORE_ERRORS
+from plimsoll.analysis.compare.questions import Side
+from plimsoll.analysis.compare.runs import ComparedRun
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
 from plimsoll.rundir.events import FELT
 

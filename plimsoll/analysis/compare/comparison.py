@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plimsoll.analysis.comparing.decision import Outcome, decide, overall
-from plimsoll.analysis.comparing.default_gates import default_gates
-from plimsoll.analysis.comparing.findings import comparison_findings
-from plimsoll.analysis.comparing.gates import Gates, read_gates
-from plimsoll.analysis.comparing.looks import look_at, numbered
-from plimsoll.analysis.comparing.questions import GateQuestion, Side, orders_of, questions_of
-from plimsoll.analysis.comparing.runs import ComparedRun, compared_run
-from plimsoll.analysis.comparing.sides import OpenedSide, UnreadableRun, open_sides
-from plimsoll.analysis.comparing.verdicts import GateVerdict, answers_verdicts, broken_by
+from plimsoll.analysis.compare.decision import Outcome, decide, overall
+from plimsoll.analysis.compare.default_gates import default_gates
+from plimsoll.analysis.compare.findings import comparison_findings
+from plimsoll.analysis.compare.gates import Gates, read_gates
+from plimsoll.analysis.compare.looks import look_at, numbered
+from plimsoll.analysis.compare.questions import GateQuestion, Side, orders_of, questions_of
+from plimsoll.analysis.compare.runs import ComparedRun, compared_run
+from plimsoll.analysis.compare.sides import OpenedSide, UnreadableRun, open_sides
+from plimsoll.analysis.compare.verdicts import GateVerdict, answers_verdicts, broken_by
 from plimsoll.analysis.evidence.finding import Finding, disqualifying
 from plimsoll.analysis.evidence.storage import described
 from plimsoll.common.differences import differing

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.comparing.comparison import compare
-from plimsoll.analysis.comparing.gates import Gate
+from plimsoll.analysis.compare.comparison import compare
+from plimsoll.analysis.compare.gates import Gate
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import PlimsollError
 from plimsoll.rundir.read import RunDirectory

@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner, Result
 from pydantic import BaseModel
 
-from plimsoll.analysis.comparing.gates import Gate, Gates, read_gates
+from plimsoll.analysis.compare.gates import Gate, Gates, read_gates
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
 from tests.support.comparable import change, runs_of, separated, write_both
