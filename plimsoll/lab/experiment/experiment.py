@@ -50,7 +50,7 @@ from plimsoll.lab.experiment.status.status import shown_beside, stamped
 from plimsoll.lab.experiment.status.text import describe_phase
 from plimsoll.lab.experiment.status.watch import Watch
 from plimsoll.lab.experiment.volumes import Preconditioning, Volumes
-from plimsoll.lab.steps.step import Command, Step, shown
+from plimsoll.lab.steps.step import Command, Step, as_shell
 from plimsoll.lab.tuning import put_back, put_back_all
 from plimsoll.rundir.names import REPORT_FILE, RUNS_FOLDER
 from plimsoll.scenarios import find_scenario
@@ -486,7 +486,7 @@ class Experiment:
         )
 
     def _tell(self, backend: str, step: Step) -> None:
-        line: dict[str, Any] = {"backend": backend, "command": shown(step)}
+        line: dict[str, Any] = {"backend": backend, "command": as_shell(step)}
         if isinstance(step, Command):
             line |= {"words": list(step.words)}
         append_line(self._folder.commands, line, sync=False)

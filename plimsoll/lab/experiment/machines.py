@@ -24,7 +24,6 @@ exec sleep infinity
 _IS_FREE = '[ ! -e "$1" ] || flock -n "$1" true || { cat "$1.by" >&2; exit 1; }'
 _BUSY_STATUS = 75
 _LOCK_PATIENCE_S = 15.0  # for the guard of a killed predecessor to release the lock
-_CHANGE = (("tee",), ("zfs", "set"), ("zfs", "inherit"))
 Record = Callable[[Command], None]
 _Question = tuple[tuple[str, ...], bytes | None]
 
@@ -161,11 +160,6 @@ class RecordedMachine:
 
     async def close(self) -> None:
         """Leave it open: it is somebody else's."""
-
-
-def changes_settings(words: Sequence[str]) -> bool:
-    """Return whether a command of lab.tuning changes something; the others only look. Pure."""
-    return any(tuple(words[: len(start)]) == start for start in _CHANGE)
 
 
 class AskedOnce:

@@ -36,11 +36,10 @@ from plimsoll.lab.experiment.volumes import (
 from plimsoll.lab.fileio.measure import commands
 from plimsoll.lab.names import Label
 from plimsoll.lab.saturators import find_saturator_kind, make_saturator
-from plimsoll.lab.steps.step import Command, Step, shown
+from plimsoll.lab.steps.step import Command, Step, as_shell
 from plimsoll.lab.tuning import Tuning
 from plimsoll.lab.tuning import TuningPlan as TuningSteps
 from plimsoll.lab.tuning.apply import plan_for_host as planned_tuning
-from plimsoll.lab.tuning.keys import SettingCommand
 from plimsoll.lab.tuning.plan import drop_own, resolve_own, still_to_be_made, tuned_in_runs
 
 ATTEMPT = "${attempt}"  # the folder of a run that is being done
@@ -213,10 +212,14 @@ class _Script:
         `of_clone`: also the clone's own datasets.
         """
         tuning = self._tunings[variant]
-        steps = [*tuning.apply_steps, *_of_own_disk(rig), *(_of_clone(rig) if of_clone else [])]
+        steps = list(tuning.apply_steps)
+        if (place := rig.place) and rig.makes_disk:
+            steps += still_to_be_made(rig.backend.tuning, place.devices, place.dataset)
+        if of_clone:
+            steps += tuned_in_runs(rig.backend.tuning, rig.clone.data().parts)
         return (
-            StepGroup("tune the host", tuple(map(_step, steps))),
-            StepGroup("put the host's settings back", tuple(map(_step, tuning.put_back_steps))),
+            StepGroup("tune the host", tuple(steps)),
+            StepGroup("put the host's settings back", tuning.put_back_steps),
         )
 
     def _add(self, says: str, rig: Rig, parts: tuple[StepGroup, ...]) -> None:
@@ -266,19 +269,6 @@ def _by_name(rig: Rig, tuning: Tuning) -> Tuning:
     return resolve_own(tuning, place.devices, place.dataset, {})
 
 
-def _of_own_disk(rig: Rig) -> list[SettingCommand]:
-    """Return the commands that tune a disk that is still to be made."""
-    place = rig.place
-    if place is None or not rig.makes_disk:
-        return []
-    return still_to_be_made(rig.backend.tuning, place.devices, place.dataset)
-
-
-def _of_clone(rig: Rig) -> list[SettingCommand]:
-    """Return the commands that tune datasets of the clone, which is still to be made."""
-    return tuned_in_runs(rig.backend.tuning, rig.clone.data().parts)
-
-
 def lines(chapter: Chapter) -> list[str]:
     """Return a chapter as it is printed: a script with comments. Pure."""
     script = [f"# {chapter.says} (on {chapter.machine})"]
@@ -289,8 +279,9 @@ def lines(chapter: Chapter) -> list[str]:
 
 
 def _line(step: Step) -> str:
-    line = shown(replace(step, words=tuple(map(_short, step.words))) if isinstance(step, Command) else step)
-    return f"{line}   # {step.says}" if step.says else line
+    short = replace(step, words=tuple(map(_short, step.words))) if isinstance(step, Command) else step
+    line, *text = as_shell(short).split("\n", 1)
+    return "\n".join([f"{line}   # {step.says}" if step.says else line, *text])
 
 
 def _short(word: str) -> str:
@@ -302,7 +293,7 @@ def _short(word: str) -> str:
 def as_data(chapter: Chapter) -> dict[str, Any]:
     """Return a chapter for `--json`. Pure."""
     steps = [
-        {"part": part.says, "says": step.says, "command": shown(step)}
+        {"part": part.says, "says": step.says, "command": as_shell(step)}
         | ({"words": list(step.words)} if isinstance(step, Command) else {})
         for part in chapter.parts
         for step in part.steps
@@ -336,10 +327,6 @@ async def _saturating(lab: Lab, rig: Rig) -> StepGroup:
     await dry.started.wait()
     await busy.stop()
     return StepGroup(f"saturate, again and again: {settings.kind}", tuple(steps))
-
-
-def _step(step: Any) -> Command:
-    return Command("", tuple(step.command), stdin=step.stdin)
 
 
 class _Unknown(dict[str, str]):

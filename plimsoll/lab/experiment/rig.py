@@ -15,7 +15,7 @@ from plimsoll.lab.disks.limits import LimitedMachine
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import variants
 from plimsoll.lab.experiment.labfile import Backend, Lab
-from plimsoll.lab.experiment.machines import Machines, RecordedMachine, changes_settings
+from plimsoll.lab.experiment.machines import Machines
 from plimsoll.lab.fileio.measure import VolumeFiles
 from plimsoll.lab.fileio.precondition import Filling
 from plimsoll.lab.machine import Machine
@@ -160,12 +160,11 @@ class Rig:
 
         `of_clone`: also the clone's own datasets, which are created with what holds for what is written.
         """
-        machine = RecordedMachine(self.machine, self.tell, changes_settings)
-        await put_back(machine, journal)
+        await put_back(self.machine, journal, self.tell)
         try:
-            yield await apply_tuning(machine, self.tuning(of_clone), journal)
+            yield await apply_tuning(self.machine, self.tuning(of_clone), journal, self.tell)
         finally:
-            await put_back(machine, journal)
+            await put_back(self.machine, journal, self.tell)
 
     async def seen(self) -> Seen:
         """Return what is known of the clone only now that it stands. Looks only. Raises LabError."""

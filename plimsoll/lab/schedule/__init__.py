@@ -31,6 +31,7 @@ from plimsoll.lab.schedule.installation import (
 from plimsoll.lab.schedule.nights import find_status as status_of
 from plimsoll.lab.schedule.nights import is_night_running, lingering, schedule_json, schedule_lines, when
 from plimsoll.lab.schedule.timers import parse_calendar
+from plimsoll.lab.steps.step import LocalStep, as_shell
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _LONGEST = 4000
@@ -126,7 +127,7 @@ def install(
         _whole_or_not(todo, wanted, place, found)
     if as_json:
         data = {"name": wanted.name, "installed": not dry_run, "kind": wanted.kind, "written": texts}
-        click.echo(json.dumps(data | {"steps": [installation.shown(step) for step in todo]}, indent=2))
+        click.echo(json.dumps(data | {"steps": [as_shell(step) for step in todo]}, indent=2))
     elif dry_run:
         _print_steps(todo)
     else:
@@ -235,7 +236,7 @@ def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: b
         data = {
             "name": name,
             "removed": there and not dry_run,
-            "steps": [installation.shown(step) for step in todo],
+            "steps": [as_shell(step) for step in todo],
         }
         click.echo(json.dumps(data, indent=2))
     elif dry_run:
@@ -340,7 +341,7 @@ def _unknown(options: tuple[str, ...]) -> list[str]:
 
 
 def _whole_or_not(
-    todo: list[installation.ScheduleStep], wanted: Schedule, place: ScheduleFolders, found: InstalledSchedule
+    todo: list[LocalStep], wanted: Schedule, place: ScheduleFolders, found: InstalledSchedule
 ) -> None:
     """Install it; of a schedule that is new, nothing stays where that fails. Raises PlimsollError."""
     try:
@@ -357,8 +358,8 @@ def _whole_or_not(
         raise SettingsError(f"{error}: nothing was installed") from None
 
 
-def _print_steps(todo: list[installation.ScheduleStep]) -> None:
+def _print_steps(todo: list[LocalStep]) -> None:
     for step in todo:
         says = step.says[:1].upper() + step.says[1:]
-        text = "\n".join(printable(line, _LONGEST) for line in installation.shown(step).splitlines())
+        text = "\n".join(printable(line, _LONGEST) for line in as_shell(step).splitlines())
         click.echo(f"# {says}\n{text}")

@@ -5,7 +5,6 @@ The steps are data: `--dry-run` prints the very ones that are carried out.
 
 import os
 import re
-import shlex
 import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.schedule import timers
 from plimsoll.lab.schedule.timers import Calendar, parse_calendar
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, LocalStep, Remove, Write
 
 Kind = Literal["system", "user", "cron"]
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
@@ -87,27 +86,6 @@ class InstalledSchedule:
     foreign: list[Path]
     crontab: str | None
     schedule: Schedule | None
-
-
-@dataclass(frozen=True)
-class Write:
-    """Write `text` to `path`, whole, and make its folder where it is missing."""
-
-    says: str
-    path: Path
-    text: str
-
-
-@dataclass(frozen=True)
-class Remove:
-    """Remove the file at `path`, or with `folder` the folder if nothing is in it; it may be gone."""
-
-    says: str
-    path: Path
-    folder: bool = False
-
-
-ScheduleStep = Write | Remove | Command
 
 
 def schedule_folders(state: Path | None) -> ScheduleFolders:
@@ -190,7 +168,7 @@ RESULTS = (
 STATE = ("nights.json", "nights.lock", "lock", "environment")
 
 
-def plan_install(schedule: Schedule, place: ScheduleFolders, found: InstalledSchedule) -> list[ScheduleStep]:
+def plan_install(schedule: Schedule, place: ScheduleFolders, found: InstalledSchedule) -> list[LocalStep]:
     """Return the steps that install `schedule`, and remove it where it was of another kind.
 
     Raises SettingsError for an obstacle, LabError for a damaged crontab.
@@ -207,7 +185,7 @@ def plan_install(schedule: Schedule, place: ScheduleFolders, found: InstalledSch
             f"--name: {schedule.name} is already the schedule of {found.schedule.lab}: "
             "choose another name, or remove it"
         )
-    steps: list[ScheduleStep] = [
+    steps: list[LocalStep] = [
         Write(
             "the settings of the schedule",
             place.folder(schedule.name) / "schedule.json",
@@ -231,9 +209,7 @@ def plan_install(schedule: Schedule, place: ScheduleFolders, found: InstalledSch
     return steps
 
 
-def plan_removal(
-    name: str, place: ScheduleFolders, found: InstalledSchedule, purge: bool
-) -> list[ScheduleStep]:
+def plan_removal(name: str, place: ScheduleFolders, found: InstalledSchedule, purge: bool) -> list[LocalStep]:
     """Return the steps that remove the timer `name`, wherever its installation was interrupted."""
     steps = _away(name, place, found, None)
     folder = place.folder(name)
@@ -257,11 +233,9 @@ def systemctl(kind: Kind) -> tuple[str, ...]:
     return ("systemctl", "--user") if kind == "user" else ("systemctl",)
 
 
-def _away(
-    name: str, place: ScheduleFolders, found: InstalledSchedule, but: Kind | None
-) -> list[ScheduleStep]:
+def _away(name: str, place: ScheduleFolders, found: InstalledSchedule, but: Kind | None) -> list[LocalStep]:
     """Return the steps that stop and remove units and lines of all kinds but one."""
-    steps: list[ScheduleStep] = []
+    steps: list[LocalStep] = []
     for kind, paths in found.units.items():
         if kind == but or not paths:
             continue
@@ -291,21 +265,7 @@ def _away(
     return steps
 
 
-def shown(step: ScheduleStep) -> str:
-    """Return the text that `--dry-run` prints, ready to be pasted. Pure."""
-    if isinstance(step, Write):
-        path = shlex.quote(str(step.path))
-        return f"install -D -m 644 /dev/stdin {path} <<'END'\n{step.text.rstrip()}\nEND"
-    if isinstance(step, Remove):
-        path = shlex.quote(str(step.path))
-        return f"rmdir -- {path} 2>/dev/null || true" if step.folder else f"rm -f -- {path}"
-    line = shlex.join(step.words)
-    if step.stdin is not None:
-        return f"{line} <<'END'\n{step.stdin.rstrip()}\nEND"
-    return f"{line} || true" if step.may_fail else line
-
-
-def carry_out(steps: Iterable[ScheduleStep]) -> None:
+def carry_out(steps: Iterable[LocalStep]) -> None:
     """Do `steps` in order. Raises LabError or OutputError at the first that fails; what was done stays."""
     for step in steps:
         if isinstance(step, Write):

@@ -21,7 +21,6 @@ from plimsoll.lab.schedule.installation import (
     InstalledSchedule,
     Schedule,
     ScheduleFolders,
-    Write,
     carry_out,
     cron_lines,
     read_environment,
@@ -31,7 +30,7 @@ from plimsoll.lab.schedule.installation import (
     unit_texts,
 )
 from plimsoll.lab.schedule.timers import Calendar, due_instants, next_due
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Write
 
 _KEPT = 400
 GRACE = timedelta(minutes=5)  # a night that begins later than this counts as missed

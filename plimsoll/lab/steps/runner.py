@@ -11,7 +11,7 @@ import requests
 
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, filled, shown
+from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, as_shell, filled
 
 _LOOK_S = 10.0  # for one request to a site that may not serve yet
 _CAUSE = re.compile(r"\[Errno -?[0-9]+\] ([^'\")]+)")  # within the words of requests and urllib3
@@ -75,7 +75,7 @@ class StepRunner:
 
     async def _ask(self, step: Call) -> None:
         if self._api is None:
-            raise LabError(f"{shown(step)}: there is no API to call")
+            raise LabError(f"{as_shell(step)}: there is no API to call")
         answer = await self._api.call(step)
         if answer is None and step.may_be_gone:
             return
@@ -83,14 +83,14 @@ class StepRunner:
             found = answer.get(key) if isinstance(answer, dict) else None
             if found != value:
                 raise LabError(
-                    f"{shown(step)}: {key} is {found}, not {value}: it does not belong to the lab, so it "
+                    f"{as_shell(step)}: {key} is {found}, not {value}: it does not belong to the lab, so it "
                     "stays"
                 )
         if step.capture:
             if step.field is not None:
                 answer = answer.get(step.field) if isinstance(answer, dict) else None
             if answer is None:
-                raise LabError(f"{shown(step)}: the answer has no {step.field or 'data'}")
+                raise LabError(f"{as_shell(step)}: the answer has no {step.field or 'data'}")
             self.captured[step.capture] = str(answer)
 
     async def _await(self, step: Serve) -> None:

@@ -1,6 +1,6 @@
 """Changes to a machine and looks at it, as data. Pure.
 
-`plimsoll lab plan` prints steps, and the very same are carried out. `${name}` in a word stands for what an
+What a plan or `--dry-run` prints is what is carried out. `${name}` in a word stands for what an
 earlier step captured, as in a shell: the device that losetup chose, the number of a new virtual machine.
 Nothing that a user wrote is ever read that way.
 """
@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 _REFERENCE = re.compile(r"\$\{([a-z][a-z0-9_]*)\}")
@@ -73,16 +74,43 @@ class Room:
     like: str | None = None
 
 
-Step = Command | Call | Serve | Room
+@dataclass(frozen=True)
+class Write:
+    """Write `text` to `path`, whole, and make its folder where it is missing."""
+
+    says: str
+    path: Path
+    text: str
 
 
-def shown(step: Step) -> str:
-    """Return the line that `lab plan` prints: to be read, and where it is a command, to be pasted."""
+@dataclass(frozen=True)
+class Remove:
+    """Remove the file at `path`, or with `folder` the folder if nothing is in it; it may be gone."""
+
+    says: str
+    path: Path
+    folder: bool = False
+
+
+Step = Command | Call | Serve | Room  # what `StepRunner` does on a machine
+LocalStep = Command | Write | Remove  # what `plimsoll schedule` does here
+
+
+def as_shell(step: Step | LocalStep) -> str:
+    """Return the step as text: a command or a file as a shell takes it, the others to be read."""
     if isinstance(step, Command):
         line = " ".join(_quoted(word) for word in step.words)
         if step.stdin is not None:
-            line = f"printf %s {_quoted(step.stdin)} | {line}"
+            line = _with_input(line, step.stdin)
+        if step.may_fail:
+            first, *rest = line.split("\n", 1)
+            line = "\n".join([f"{first} || true", *rest])  # before a heredoc's text
         return f"{step.capture}=$({line})" if step.capture else line
+    if isinstance(step, Write):
+        return _with_input(f"install -D -m 644 /dev/stdin {shlex.quote(str(step.path))}", step.text)
+    if isinstance(step, Remove):
+        path = shlex.quote(str(step.path))
+        return f"rmdir -- {path} 2>/dev/null || true" if step.folder else f"rm -f -- {path}"
     if isinstance(step, Call):
         words = [step.method, step.path, *(f"{key}={_quoted(value)}" for key, value in step.params)]
         return " ".join([*([f"{step.capture} ="] if step.capture else []), *words])
@@ -92,6 +120,17 @@ def shown(step: Step) -> str:
     like = [f"what {step.like} takes"] if step.like else []
     size = [f"{step.bytes} bytes"] if step.bytes else []
     return f"room in {step.folder} for {' and '.join(like + size) or 'nothing'}"
+
+
+def _with_input(line: str, text: str) -> str:
+    """Return a command with its input: several lines as a heredoc, in which references are expanded."""
+    if "\n" not in text:
+        return f"printf %s {_quoted(text)} | {line}"
+    text = text.removesuffix("\n")
+    if "\n" not in text:
+        return f"echo {_quoted(text)} | {line}"
+    end = "END" if _REFERENCE.search(text) else "'END'"
+    return f"{line} <<{end}\n{text.rstrip()}\nEND"
 
 
 def filled(step: Step, captured: Mapping[str, str]) -> Step:

@@ -6,7 +6,6 @@ is tuned, in one folder for all experiments, so that the next one there finds it
 
 import json
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +19,9 @@ from plimsoll.lab.machine import Done, Machine
 from plimsoll.lab.names import StrictModel, is_own
 from plimsoll.lab.observers.kstat import ARC_PATHS, parse_kstat
 from plimsoll.lab.observers.observer import BUSY_S, read_files
-from plimsoll.lab.tuning.keys import PropertyValue, SettingCommand, Tuning, Value, ZfsValue
+from plimsoll.lab.steps.runner import OnStep, StepRunner
+from plimsoll.lab.steps.step import as_shell
+from plimsoll.lab.tuning.keys import PropertyValue, Tuning, Value, ZfsValue
 from plimsoll.lab.tuning.plan import TuningError, TuningPlan, plan_tuning, touched_values
 
 FOLDER = "/var/lib/plimsoll/tuning"  # whatever `work` is: others must find it
@@ -65,20 +66,23 @@ async def plan_for_host(machine: Machine, tuning: Tuning) -> TuningPlan:
     return plan_tuning(current, tuning, await find_absent(machine, tuning))
 
 
-async def apply_tuning(machine: Machine, tuning: Tuning, journal: JournalPlace) -> TuningPlan:
+async def apply_tuning(
+    machine: Machine, tuning: Tuning, journal: JournalPlace, on_step: OnStep = lambda _: None
+) -> TuningPlan:
     """Apply `tuning`, having written to `journal` what `put_back` needs. Returns what was done.
 
     Where one setting is refused, all are put back. Raises TuningError, MachineError.
     """
     todo = await plan_for_host(machine, tuning)
+    runner = StepRunner(machine, on_step=on_step)
     if not todo.apply:
         return todo
     await write_journal(machine, journal, todo.put_back)
     try:
         for value in todo.apply:
-            await _set(machine, value)
+            await runner.do([value.step])
     except BaseException as error:
-        await put_back(machine, journal)
+        await put_back(machine, journal, on_step)
         if isinstance(error, MachineError):
             raise TuningError(
                 f"{value.key}: cannot be set to {value.value}, so nothing was changed: {error}"
@@ -87,7 +91,7 @@ async def apply_tuning(machine: Machine, tuning: Tuning, journal: JournalPlace) 
     return todo
 
 
-async def put_back(machine: Machine, journal: JournalPlace) -> None:
+async def put_back(machine: Machine, journal: JournalPlace, on_step: OnStep = lambda _: None) -> None:
     """Put back what `journal` holds and remove it; nothing to do where there is none.
 
     Doing it twice does no harm. What went away with its disk, dataset or module is no problem. Goes on after
@@ -97,17 +101,18 @@ async def put_back(machine: Machine, journal: JournalPlace) -> None:
     if found is None:
         return
     problems = []
+    runner = StepRunner(machine, on_step=on_step)
     for value in found.put_back:
         try:
             # Looked for one by one: a setting may come back with the scheduler that was put back before it.
             if value.key in await read_current(machine, [value]):
-                await _set(machine, value)
+                await runner.do([value.step])
             elif await _absent_pool(machine, value):
                 problems.append(f"{value.key}: its pool is not imported; import it and try again")
         except MachineError as error:
             problems.append(f"{value.key}: {error}")
     if problems:
-        by_hand = "; ".join(_by_hand(value.step) for value in found.put_back)
+        by_hand = "; ".join(as_shell(value.step) for value in found.put_back)
         raise TuningError(
             "\n".join(
                 [
@@ -171,17 +176,6 @@ async def _is_gone(machine: Machine, value: PropertyValue) -> bool:
     A pool that the lab made goes with its disk.
     """
     return is_own(value.dataset.split("/")[0]) or await has_pool(machine, value.dataset)
-
-
-def _by_hand(step: SettingCommand) -> str:
-    """Return `step` as one would type it. Pure."""
-    line = shlex.join(step.command)
-    return line if step.stdin is None else f"echo {shlex.quote(step.stdin.strip())} | {line}"
-
-
-async def _set(machine: Machine, value: Value) -> None:
-    step = value.step
-    await machine.run(step.command, stdin=None if step.stdin is None else step.stdin.encode())
 
 
 async def write_journal(machine: Machine, place: JournalPlace, put_back: Sequence[Value]) -> None:

@@ -3,7 +3,6 @@
 A value checks its own names, so that neither lab.yml nor a journal that was changed can reach anything else.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
@@ -21,6 +20,7 @@ from plimsoll.lab.names import (
     explained_in,
     on_off,
 )
+from plimsoll.lab.steps.step import Command
 
 # Of the scheduler mq-deadline, in its own folder: a scheduler that is chosen anew starts with its defaults.
 SCHEDULERS_OWN = ("fifo_batch", "front_merges", "read_expire", "write_expire")
@@ -213,14 +213,6 @@ class Tuning(StrictModel):
     vm: VmTuning = Field(VmTuning(), description="Settings of the kernel's memory.")
 
 
-@dataclass(frozen=True)
-class SettingCommand:
-    """A command that sets one value, and what it is given on standard input."""
-
-    command: tuple[str, ...]
-    stdin: str | None = None
-
-
 def _known(model: type[BaseModel]) -> AfterValidator:
     def check(name: str) -> str:
         if name not in model.model_fields:
@@ -245,11 +237,9 @@ class _FileValue(_Value):
         raise NotImplementedError
 
     @property
-    def step(self) -> SettingCommand:
+    def step(self) -> Command:
         """The command that sets it."""
-        return SettingCommand(
-            ("tee", self.path), self.value + "\n"
-        )  # tee, since sudo does not write a shell's >
+        return Command("", ("tee", self.path), stdin=self.value + "\n")  # sudo does not write a shell's >
 
 
 class QueueValue(_FileValue):
@@ -336,12 +326,12 @@ class PropertyValue(_Value):
         return f"datasets.{self.dataset}.{self.name}"
 
     @property
-    def step(self) -> SettingCommand:
+    def step(self) -> Command:
         """The command that sets it."""
         if self.source == "local":
-            return SettingCommand(("zfs", "set", f"{self.name}={self.value}", self.dataset))
+            return Command("", ("zfs", "set", f"{self.name}={self.value}", self.dataset))
         received = ("-S",) if self.source == "received" else ()
-        return SettingCommand(("zfs", "inherit", *received, self.name, self.dataset))
+        return Command("", ("zfs", "inherit", *received, self.name, self.dataset))
 
 
 Value = Annotated[

@@ -12,13 +12,13 @@ from pydantic import BaseModel
 
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.names import OWN_DISK, PARTS
+from plimsoll.lab.steps.step import Command
 from plimsoll.lab.tuning.keys import (
     AT_ONCE,
     SCHEDULERS_OWN,
     HugepageValue,
     PropertyValue,
     QueueValue,
-    SettingCommand,
     Tuning,
     Value,
     VmValue,
@@ -62,12 +62,12 @@ class TuningPlan:
     asked: tuple[TunedValue, ...] = ()
 
     @property
-    def apply_steps(self) -> tuple[SettingCommand, ...]:
+    def apply_steps(self) -> tuple[Command, ...]:
         """The commands that apply it."""
         return tuple(value.step for value in self.apply)
 
     @property
-    def put_back_steps(self) -> tuple[SettingCommand, ...]:
+    def put_back_steps(self) -> tuple[Command, ...]:
         """The commands that put everything back."""
         return tuple(value.step for value in self.put_back)
 
@@ -252,7 +252,7 @@ def drop_own(tuning: Tuning) -> Tuning:
     return resolve_own(tuning, (), None, {})
 
 
-def still_to_be_made(tuning: Tuning, devices: Sequence[str], dataset: str | None) -> list[SettingCommand]:
+def still_to_be_made(tuning: Tuning, devices: Sequence[str], dataset: str | None) -> list[Command]:
     """Return the commands that tune `@disk`, for a plan: `devices` may be `${…}` that a step captures."""
     own, ours = tuning.disks.get(OWN_DISK), tuning.datasets.get(OWN_DISK)
     steps = [
@@ -278,7 +278,7 @@ def created_with(tuning: Tuning) -> dict[str, dict[str, str]]:
     }
 
 
-def tuned_in_runs(tuning: Tuning, parts: Parts) -> list[SettingCommand]:
+def tuned_in_runs(tuning: Tuning, parts: Parts) -> list[Command]:
     """Return the commands that tune `parts` before a run, for a plan: what they were not created with."""
     return [
         PropertyValue(dataset=dataset, name=name, value=value).step

@@ -15,7 +15,7 @@ from plimsoll.lab.disks.emulated import START_DAEMON
 from plimsoll.lab.disks.limits import FIND_GROUP, SET_LIMITS, LimitedMachine, run_in_group
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
-from plimsoll.lab.steps.step import Command, Room, Step, filled, shown
+from plimsoll.lab.steps.step import Command, Room, Step, as_shell, filled
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnyDisk)
 FOLDER = {"kind": "folder", "path": "/tank/lab"}
@@ -94,7 +94,7 @@ def test_nothing_stands_for_what_no_step_before_captured(filesystem: str, like: 
 def plain(steps: list[Step]) -> list[str]:
     """The steps as lines, scripts by what they say."""
     return [
-        f"[{step.says}]" if isinstance(step, Command) and step.words[0] == "sh" else shown(step)
+        f"[{step.says}]" if isinstance(step, Command) and step.words[0] == "sh" else as_shell(step)
         for step in steps
     ]
 
@@ -111,10 +111,10 @@ def test_a_slow_disk_is_two_loop_devices_and_is_fast_until_it_is_limited() -> No
         f"truncate -s {8 << 30} -- {own}/disk.img",
         "[find the control group that can limit it]",
         f"disk_under=$(losetup --find --show -- {own}/disk.img)",
-        'losetup --direct-io=on "${disk_under}"',
+        'losetup --direct-io=on "${disk_under}" || true',
         'disk_number=$(lsblk -dnro MAJ:MIN "${disk_under}")',
         'disk_loop=$(losetup --find --show -- "${disk_under}")',
-        'losetup --direct-io=on "${disk_loop}"',
+        'losetup --direct-io=on "${disk_loop}" || true',
         'disk_device=$(lsblk -dnro KNAME "${disk_loop}")',
         'mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "${disk_loop}"',
         f'mount -t ext4 -- "${{disk_loop}}" {own}/mnt',

@@ -13,7 +13,7 @@ from plimsoll.lab.clones.libvirt import Base, Libvirt, LibvirtSettings, clone_xm
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import Done
-from plimsoll.lab.steps.step import Command, Room, Serve, Step, shown
+from plimsoll.lab.steps.step import Command, Room, Serve, Step, as_shell
 from tests.support.fakemachine import FakeMachine
 
 NAME = "plimsoll-bench--hdd"
@@ -195,7 +195,7 @@ def prepared(host: Host, place: Place | None = None, **keys: Any) -> Libvirt:
 
 
 def lines(steps: Sequence[Step]) -> list[str]:
-    return [shown(step) for step in steps if not isinstance(step, Command) or step.words[0] != "sh"]
+    return [as_shell(step) for step in steps if not isinstance(step, Command) or step.words[0] != "sh"]
 
 
 def test_a_full_clone_is_copied_and_defined() -> None:
@@ -203,7 +203,7 @@ def test_a_full_clone_is_copied_and_defined() -> None:
     room, *steps = clone.create()
     assert isinstance(room, Room)
     assert (room.folder, room.bytes) == ("/backend", (6 << 30) + (256 << 20))
-    assert [shown(step) for step in steps[:2]] == [
+    assert [as_shell(step) for step in steps[:2]] == [
         f"mkdir -m 0711 -- /backend/{NAME}",
         "qemu-img convert -f qcow2 -O raw /var/lib/libvirt/images/site.qcow2 " + f"/backend/{NAME}/vda.raw",
     ]

@@ -14,7 +14,7 @@ from plimsoll.lab.clones.proxmox import Proxmox, ProxmoxSettings
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.proxmox import ProxmoxApi, connect
 from plimsoll.lab.steps.runner import StepRunner
-from plimsoll.lab.steps.step import Call, Serve, shown
+from plimsoll.lab.steps.step import Call, Serve, as_shell
 from tests.support.fakemachine import FakeMachine
 from tests.support.proxmox_guest import Vm
 from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, proxmox_server
@@ -138,7 +138,7 @@ def test_a_guest_that_never_gets_an_address_is_named(server: ProxmoxServer) -> N
 
 def test_what_is_shown_is_what_is_asked(server: ProxmoxServer) -> None:
     clone, api = made(server, vmid_range="9000-9099")
-    plan = [shown(step) for step in clone.create()]
+    plan = [as_shell(step) for step in clone.create()]
     assert plan[0] == "vmid = GET /cluster/nextid vmid=9000-9099"
     assert plan[1] == (
         f'vmid = POST /nodes/pve1/qemu/900/clone newid="${{vmid}}" name={NAME} '

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from plimsoll.lab.clones.qemu import Qemu, QemuSettings, mac
 from plimsoll.lab.disks.disk import Place
-from plimsoll.lab.steps.step import Command, Serve, Step, shown
+from plimsoll.lab.steps.step import Command, Serve, Step, as_shell
 from tests.support.paths import DOCS, ROOT
 
 NAME = "plimsoll-bench--hdd"
@@ -28,7 +28,7 @@ def clone(place: Place | None = None, **keys: object) -> Qemu:
 
 def lines(steps: list[Step]) -> list[str]:
     """What `lab plan` prints, with scripts by their last line."""
-    return [re.sub(r"sh -c '.*?\n?([^\n]*)' sh ", "sh ", shown(step), flags=re.DOTALL) for step in steps]
+    return [re.sub(r"sh -c '.*?\n?([^\n]*)' sh ", "sh ", as_shell(step), flags=re.DOTALL) for step in steps]
 
 
 def qemu_words(qemu: Qemu) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from plimsoll.lab import schedule
 from plimsoll.lab.experiment import problems
 from plimsoll.lab.schedule import installation
 from plimsoll.lab.schedule.installation import Kind
-from plimsoll.lab.steps.step import Command
+from plimsoll.lab.steps.step import Command, Remove, Write
 from tests.support.timed import fakes, program, scheduled
 
 Plimsoll = Callable[..., Result]
@@ -309,7 +309,7 @@ def test_the_system_s_timer(at: Path) -> None:
     schedule, place = scheduled(at, kind="system")
     none: dict[Kind, list[Path]] = {"system": [], "user": []}
     todo = installation.plan_install(schedule, place, installation.InstalledSchedule(none, [], "", None))
-    written = {step.path: step.text for step in todo if isinstance(step, installation.Write)}
+    written = {step.path: step.text for step in todo if isinstance(step, Write)}
     service, timer = place.unit_files("system", "quiet")
     assert "After=network-online.target" in written[service]
     assert "NoNewPrivileges=yes" in written[service]
@@ -330,7 +330,7 @@ def test_the_system_s_timer(at: Path) -> None:
         ("daemon-reload",),
         ("reset-failed", "plimsoll-quiet.service", "plimsoll-quiet.timer"),
     ]
-    assert {service, timer} < {step.path for step in gone if isinstance(step, installation.Remove)}
+    assert {service, timer} < {step.path for step in gone if isinstance(step, Remove)}
 
 
 def test_what_a_night_needs_is_looked_for_at_once(

@@ -9,7 +9,7 @@ from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.names import Label
 from plimsoll.lab.steps.runner import StepRunner
-from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, filled, no_reference, shown
+from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, as_shell, filled, no_reference
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, filled, no
     ],
 )
 def test_a_step_is_shown_as_it_is_done(what: str, step: Step, line: str) -> None:
-    assert shown(step) == line
+    assert as_shell(step) == line
 
 
 def test_a_shown_command_does_in_a_shell_what_it_does_here() -> None:
     awkward = ("printf", "[%s]", "a b", "$HOME", "`id`", "'", '"', "; rm -rf /", "*", "")
     expected = subprocess.run(awkward, capture_output=True, text=True, check=True).stdout
     pasted = subprocess.run(
-        ["/bin/sh", "-c", shown(Command("", awkward))], capture_output=True, text=True, check=True
+        ["/bin/sh", "-c", as_shell(Command("", awkward))], capture_output=True, text=True, check=True
     )
     assert pasted.stdout == expected
 

@@ -168,7 +168,7 @@ STEPS: list[tuple[str, Value, tuple[str, ...], str | None]] = [
     ("value", "command", "stdin"), [row[1:] for row in STEPS], ids=[row[0] for row in STEPS]
 )
 def test_the_command_of_a_value(value: Value, command: tuple[str, ...], stdin: str | None) -> None:
-    assert (value.step.command, value.step.stdin) == (command, stdin)
+    assert (value.step.words, value.step.stdin) == (command, stdin)
 
 
 def test_a_property_that_is_right_by_inheriting_what_changes_is_set() -> None:
@@ -183,8 +183,8 @@ def test_a_property_that_is_right_by_inheriting_what_changes_is_set() -> None:
         )
     }
     found = plan_tuning(now, tuning)
-    assert [step.command[-1] for step in found.apply_steps] == ["tank", "tank/db"]
-    assert found.put_back_steps[1].command == ("zfs", "inherit", "sync", "tank/db")
+    assert [step.words[-1] for step in found.apply_steps] == ["tank", "tank/db"]
+    assert found.put_back_steps[1].words == ("zfs", "inherit", "sync", "tank/db")
 
 
 def test_all_that_a_host_has_not_is_said_at_once() -> None:
@@ -317,7 +317,7 @@ def test_a_disk_that_is_not_made_is_shown_as_what_it_will_be() -> None:
         {"disks": {"@disk": {"read_expire": 9}}, "datasets": {"@disk": {"sync": "always"}}}
     )
     steps = still_to_be_made(tuning, ["${disk_device}"], "plimsoll-x--a/site")
-    assert [step.command for step in steps] == [
+    assert [step.words for step in steps] == [
         ("tee", "/sys/block/${disk_device}/queue/iosched/read_expire"),
         ("zfs", "set", "sync=always", "plimsoll-x--a/site"),
     ]
@@ -343,7 +343,7 @@ def test_parts_of_a_clone_are_created_with_what_is_kept_and_tuned_in_runs_with_w
         "datasets.tank/x/static.recordsize",
         "datasets.tank.atime",
     ], "while the clone is made, none of its datasets is there to be tuned"
-    assert [step.command[2:] for step in tuned_in_runs(tuning, DATASETS)] == [
+    assert [step.words[2:] for step in tuned_in_runs(tuning, DATASETS)] == [
         ("logbias=throughput", "tank/x/mysql"),
         ("sync=disabled", "tank/x/wordpress"),
         ("sync=disabled", "tank/x/static"),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.tuning import JournalPlace, Tuning, apply_tuning, put_back, put_back_all
 from plimsoll.lab.tuning.apply import (
     TuningJournal,
@@ -105,7 +106,7 @@ def test_a_crash_at_any_step_can_be_undone() -> None:
         before = dict(host.files)
         host.files[PLACE.path] = TuningJournal(by="x", put_back=whole.put_back).model_dump_json()
         for step in whole.apply_steps[:died_after]:
-            asyncio.run(host.run(step.command, stdin=None if step.stdin is None else step.stdin.encode()))
+            asyncio.run(StepRunner(host).do([step]))
         asyncio.run(put_back(host, PLACE))
         for path in (f"{QUEUE}/nr_requests", f"{PARAMETERS}/zfs_txg_timeout", "/proc/sys/vm/dirty_ratio"):
             assert host.files[path] == before[path]
