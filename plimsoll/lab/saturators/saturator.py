@@ -121,7 +121,7 @@ class Runner(ABC):
         await self._prepare()
         self._running = True
         self._known_ns = self._reported_ns = time.monotonic_ns()
-        self._on_event({"event": self._kind, "phase": "start"})
+        self._on_event({"event": self._kind, "phase": "start", "saturator": True})
         self._tasks = [asyncio.create_task(self._again_and_again()), asyncio.create_task(self._report())]
 
     async def stop(self) -> None:

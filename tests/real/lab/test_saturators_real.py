@@ -29,7 +29,7 @@ async def until_bytes(events: list[dict[str, Any]], at_least_bytes: int) -> None
 
 
 def is_whole_story(events: list[dict[str, Any]], kind: str) -> None:
-    assert events[0] == {"event": kind, "phase": "start"}
+    assert events[0] == {"event": kind, "phase": "start", "saturator": True}
     assert events[-1]["event"] == kind and events[-1]["phase"] == "stop"
     assert not [event for event in events if "retry" in event["event"] or "error" in event]
     told = sum(event.get("bytes_per_s", 0) for event in events)

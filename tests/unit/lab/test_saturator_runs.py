@@ -77,7 +77,7 @@ def test_it_sends_again_and_again_and_leaves_only_what_was_there() -> None:
     asyncio.run(drive())
     assert pool.snapshots == theirs
     assert begun[2].stopped
-    assert events[0] == {"event": "zfs-send", "phase": "start"}
+    assert events[0] == {"event": "zfs-send", "phase": "start", "saturator": True}
     del events[-1]["at_ns"]
     assert events[-1] == {"event": "zfs-send", "phase": "stop", "bytes": 500 + 500 + 400}
     assert {"zfs-send", "zfs-send bytes"} == {event["event"] for event in events}

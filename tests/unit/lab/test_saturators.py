@@ -40,7 +40,6 @@ from plimsoll.lab.saturators.zfs_send import (
     leftovers,
     progress_bytes,
 )
-from plimsoll.rundir import events
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
 
@@ -360,10 +359,6 @@ def test_every_key_is_documented() -> None:
     kinds = re.search(r"^\| `kind` \| (.*) \|$", text, re.MULTILINE)
     assert kinds
     assert re.findall(r"`([^`]+)`", kinds[1]) == [kind.name for kind in SATURATORS], "every kind"
-
-
-def test_a_report_knows_every_saturator_by_its_name() -> None:
-    assert sorted(events.SATURATORS) == sorted(kind.name for kind in SATURATORS)
 
 
 _CLONE = DataLocation(dataset="tank/site", subvolume="/mnt/site", folder="/mnt")

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ from tests.support.experiment import (
     write_one,
 )
 from tests.support.measured import measured_and_observed
-from tests.support.paths import DOCS
 from tests.support.rundir import load_records, records, write_run
 
 START_NS, STOP_NS = 20_000_000_000, 60_000_000_000
@@ -182,14 +180,6 @@ SATURATIONS: list[tuple[str, list[Event], tuple[int, int | None, int] | None]] =
 ]
 
 
-def test_every_saturator_of_the_lab_is_known() -> None:
-    text = (DOCS / "saturators.md").read_text(encoding="utf-8")
-    kinds = re.search(r"^\| `kind` \| (.*) \|$", text, re.MULTILINE)
-    assert kinds
-    for kind in re.findall(r"`([a-z-]+)`", kinds[1]):
-        assert saturation([Event(0, kind, "start"), Event(1, f"{kind} bytes", None)]), kind
-
-
 @pytest.mark.parametrize(("why", "events", "expected"), SATURATIONS, ids=[row[0] for row in SATURATIONS])
 def test_saturators_are_known_by_their_events(why: str, events: list[Event], expected: Any) -> None:
     found = saturation(events)
@@ -275,6 +265,12 @@ def test_the_lab_s_keys_are_kept_and_merge_well(tmp_path: Path) -> None:
     assert facts.phases.during_s == DURING_S
     rewrite(path, storage=None, experiment=None, phases=None)
     assert RunDirectory.open(path).facts.storage is None
+
+
+def test_a_saturator_of_any_name_is_known_by_its_start() -> None:
+    found = saturation([Event(1, "phase: copy", "start"), Event(2, "tide", "start", {"saturator": True})])
+    assert found
+    assert (found.name, found.start_ns) == ("tide", 2)
 
 
 def test_a_saturator_of_any_name_is_known_by_its_throughput() -> None:
