@@ -34,7 +34,7 @@ _COMMANDS = {
     "schedule": "plimsoll.lab.schedule:schedule",
     "schema": "plimsoll.schema:schema",
     "serve": "plimsoll.serve:serve",
-    "signoff": "plimsoll.analysis.signoff.command:signoff",
+    "signoff": "plimsoll.analysis.signoff.signoff:signoff",
 }
 
 

@@ -1,8 +1,8 @@
-"""The document as one page that is complete in itself, in the look of the report, made for A4 paper."""
+"""The document as one page for A4 paper: first page, details, limits of the evidence. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from plimsoll.analysis.compare.comparison import Comparison
@@ -16,30 +16,28 @@ from plimsoll.analysis.compare.page import (
     runs_table,
 )
 from plimsoll.analysis.compare.phase_table import phase_table
+from plimsoll.analysis.compare.questions import Side
+from plimsoll.analysis.compare.runs import WHOLE, ComparedRun
+from plimsoll.analysis.evidence.finding import FindingKind
+from plimsoll.analysis.evidence.run import run_findings
+from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.report.sections.against_log import (
     against_log_cautions,
     against_log_chart,
     against_log_table,
 )
-from plimsoll.analysis.signoff.evidence import (
-    circumstances_table,
-    download_table,
-    lag_table,
-    limits_of,
-    scenarios_table,
-)
-from plimsoll.analysis.signoff.firstpage import first_page, lines_to_sign
-from plimsoll.analysis.signoff.samesite import SameResult, same_table
-from plimsoll.analysis.signoff.words import DOUBTS
+from plimsoll.analysis.signoff.first_page import DOUBTS, describe_rare, fewest_runs, first_page, lines_to_sign
+from plimsoll.analysis.signoff.same_pages import PageComparison, same_table
 from plimsoll.analysis.statistics.against_log import HeldRun
-from plimsoll.common.units import counted
+from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
 
-_OWN = Path(__file__).parent / "templates"
+_MOST_VALUES = 4
+_GIB = 1 << 30
 
 
 @dataclass(frozen=True)
-class Document:
+class SignoffFacts:
     """The question, the time, the signers (hostile), and the sums of the evidence."""
 
     question: str
@@ -49,10 +47,10 @@ class Document:
     files: int
     bytes: int
     signed: bool
-    same: SameResult | None = None
+    same: PageComparison | None = None
 
 
-def signoff_page(found: Comparison, document: Document, held: Sequence[HeldRun] = ()) -> str:
+def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldRun] = ()) -> str:
     """Return the HTML; `held` are the replays that are held against their log."""
     chart = against_log_chart(held)
     evidence = f"{counted(document.files, 'file')} of raw data, {counted(document.bytes, 'byte')}"
@@ -97,3 +95,220 @@ def signoff_page(found: Comparison, document: Document, held: Sequence[HeldRun] 
         ],
         runs=runs_table(found),
     )
+
+
+def limits_of(found: Comparison, pages_compared: bool = False) -> Iterator[str]:
+    """Yield what the evidence cannot show, all findings first, the gravest before the others (hostile)."""
+    yield from (finding.sentence for finding in found.findings)
+    for side in (found.baseline, found.candidate):
+        yield from (
+            f"{side.name}: a run cannot be read, so it counts as missing: {each.why}"
+            for each in side.unreadable
+        )
+    if not found.gates.interleaved:
+        yield (
+            "The gates say interleaved: false, so a verdict was allowed on sides that did not alternate in "
+            "time: what changed between them may count as the candidate's."
+        )
+    if not (_controls(found.baseline) and _controls(found.candidate)):
+        yield (
+            "The control experiment (download) was not run on both sides: network and processors may differ "
+            "without anybody's knowing."
+        )
+    if not pages_compared:
+        yield (
+            "Whether both sides serve the same pages was not looked at page by page (bin/replay same): sizes "
+            "and statuses can be alike where a text or an image is not."
+        )
+    if any(
+        run.directory.facts.storage is None for side in (found.baseline, found.candidate) for run in side.runs
+    ):
+        yield (
+            "Not all runs were made by plimsoll run, so nothing was read of their storage and hosts: what "
+            "differs besides what should is not known."
+        )
+    few = fewest_runs(found)
+    yield (
+        f"The run is what is counted, not the request: the least judged side has {counted(few, 'run')}, and "
+        f"{describe_rare(few)}."
+    )
+    yield (
+        "The verdict holds for these runs: this site, this load, these hosts, at this time. It says nothing "
+        "of other loads, of disks that have aged or filled up since, nor of what no gate looks at."
+    )
+
+
+def scenarios_table(found: Comparison) -> Table:
+    """Return how many runs each scenario has on each side, of which repeats, when, in which order."""
+    rows = []
+    for scenario in dict.fromkeys([*found.baseline.scenarios, *found.candidate.scenarios]):
+        for side, letter in ((found.baseline, "A"), (found.candidate, "B")):
+            runs = side.of(scenario)
+            repeats = _some(str(run.repeat) for run in runs if run.repeat is not None)
+            busy = _some(run.saturation.name if run.saturation else "none" for run in runs)
+            began = [run.started_at for run in runs if run.started_at]
+            cells = [
+                f"{letter}: {side.name}",
+                count(len(runs)),
+                repeats,
+                count(sum(run.levels.phases[WHOLE].requests for run in runs)),
+                busy,
+                f"{_when(min(began))} … {_when(max(began))}" if began else ABSENT,
+            ]
+            rows.append(Row(scenario, cells, "" if runs else "amiss"))
+        rows.append(Row("", ["in this order", "", "", "", "", order(found, scenario)]))
+        every = [*found.baseline.of(scenario), *found.candidate.of(scenario)]
+        if any(map(_company, every)):
+            rows.append(Row("", ["at the same time as", "", "", "", "", _some(map(_company, every))]))
+    columns = ["scenario", "side", "runs", "repeats", "requests", "saturator", "began (UTC)"]
+    return Table("What was run", "Each run is one scenario, once, on one backend.", columns, rows)
+
+
+def order(found: Comparison, scenario: str) -> str:
+    """Return the order in which the runs of a scenario began: `ABBA`, A being the baseline."""
+    runs = [(run, "A") for run in found.baseline.of(scenario)]
+    runs += [(run, "B") for run in found.candidate.of(scenario)]
+    dated = [(run.started_at, letter) for run, letter in runs if run.started_at]
+    if not runs or len(dated) < len(runs):
+        return "not known"
+    return "".join(letter for _, letter in sorted(dated, key=lambda each: each[0]))
+
+
+def circumstances_table(found: Comparison) -> Table:
+    """Return what both sides' runs were made on, with and by; several values where runs are not alike."""
+    sides = (found.baseline, found.candidate)
+    every = [Row(name, [_some(map(of, side.runs)) for side in sides]) for name, of in _CIRCUMSTANCES.items()]
+    rows = [row for row in every if row.cells != [ABSENT, ABSENT]]
+    caption = (
+        "As run.json of every run says it. Where the runs of a side are not alike, all values stand here."
+    )
+    return Table("On what and by what", caption, ["", *(side.name for side in sides)], rows)
+
+
+def download_table(found: Comparison) -> Table | None:
+    """Return the control experiment, the download: every run of it; None where none was run."""
+    rows = [
+        Row(run.name, [side.name, milliseconds(run.levels.service_p50_ms), _requests(run)])
+        for side in (found.baseline, found.candidate)
+        for run in _controls(side)
+    ]
+    caption = (
+        "A download from memory should take the same time whatever the storage. Medians of service times; "
+        "where the sides differ by more than 5 %, a warning says so."
+    )
+    return (
+        Table("Control experiment: download", caption, ["run", "side", "median", "requests"], rows)
+        if rows
+        else None
+    )
+
+
+def lag_table(found: Comparison) -> Table | None:
+    """Return how late the load generator was, in every run with a schedule; None where no run has one."""
+    rows = []
+    for side in (found.baseline, found.candidate):
+        for run in side.runs:
+            if run.directory.facts.loop == "open":
+                lag_ms, response_ms = run.levels.lag_p999_ms, run.levels.phases[WHOLE].times_ms["p99.9"]
+                kinds = [finding.kind for finding in run_findings(run.evidence)]
+                limited = FindingKind.GENERATOR_LIMITED in kinds
+                cells = [
+                    side.name,
+                    run.scenario,
+                    milliseconds(lag_ms),
+                    milliseconds(response_ms),
+                    f"{significant(100 * lag_ms / response_ms)} %"
+                    if lag_ms is not None and response_ms
+                    else ABSENT,
+                    "yes" if limited else "no",
+                ]
+                rows.append(Row(run.name, cells, "amiss" if limited else ""))
+    caption = (
+        "Lag is how late the generator itself sent a request. Its p99.9 may be 1 ms, or 5 % of the response "
+        "times'; beyond that the run is limited by its generator, and decides no gate that this reaches."
+    )
+    columns = ["run", "side", "scenario", "lag p99.9", "response p99.9", "share", "limited"]
+    return Table("Control experiment: the generator's lag", caption, columns, rows) if rows else None
+
+
+def _controls(side: Side) -> list[ComparedRun]:
+    return [run for run in side.runs if run.directory.facts.is_control]
+
+
+def _company(run: ComparedRun) -> str | None:
+    """Return what loaded the same clone at the same time (hostile)."""
+    together = run.directory.facts.together
+    return together.company if together else None
+
+
+def _requests(run: ComparedRun) -> str:
+    return count(run.levels.phases[WHOLE].requests)
+
+
+def _some(values: Iterable[str | None]) -> str:
+    each = list(dict.fromkeys(value for value in values if value))
+    more = f" and {len(each) - _MOST_VALUES} more" if len(each) > _MOST_VALUES else ""
+    return (", ".join(each[:_MOST_VALUES]) + more) or ABSENT
+
+
+def _when(instant: datetime) -> str:
+    known = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return f"{known.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _program(run: ComparedRun) -> str | None:
+    program = run.directory.facts.program
+    further = [
+        f"{key} {value}" for key, value in (program.model_extra or {}).items() if isinstance(value, str)
+    ]
+    return ", ".join([" ".join(filter(None, (program.name, program.version))), *further])
+
+
+def _host(run: ComparedRun) -> str | None:
+    host = run.directory.facts.host
+    memory = f"{host.memory_bytes / _GIB:.1f} GiB" if host.memory_bytes else None
+    cpus = counted(host.cpus, "processor") if host.cpus else None
+    return ", ".join(filter(None, (host.hostname, host.cpu, cpus, memory, host.kernel)))
+
+
+def _experiment(run: ComparedRun) -> str | None:
+    experiment = run.directory.facts.experiment
+    return experiment.name if experiment else None
+
+
+def _target(run: ComparedRun) -> str | None:
+    target = run.directory.facts.target
+    return target.url if target else None
+
+
+def _logs(run: ComparedRun) -> str | None:
+    return ", ".join(log.path.rsplit("/", 1)[-1] for log in run.directory.facts.logs)
+
+
+def _seed(run: ComparedRun) -> str | None:
+    seed = run.directory.facts.seed
+    return None if seed is None else str(seed)
+
+
+def _clone(run: ComparedRun) -> str | None:
+    storage = run.directory.facts.storage
+    driver = storage.clone.get("driver") if storage else None
+    return driver if isinstance(driver, str) else None
+
+
+_CIRCUMSTANCES: dict[str, Callable[[ComparedRun], str | None]] = {
+    "backend": lambda run: run.directory.facts.backend,
+    "emulated": lambda run: run.emulated,
+    "cloned by": _clone,
+    "experiment": _experiment,
+    "status of its runs": lambda run: run.directory.status,
+    "target": _target,
+    "logs": _logs,
+    "speed": lambda run: run.directory.facts.speed,
+    "seed": _seed,
+    "programs": _program,
+    "load generator": _host,
+}
+
+
+_OWN = Path(__file__).parent / "templates"

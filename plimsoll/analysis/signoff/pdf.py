@@ -1,6 +1,8 @@
 """The page on paper: printed by the Chromium that the system has, which reaches no network, and read back."""
 
+import io
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from plimsoll.common.chromium import BrowserError, chromium, command, failure, r
 
 _PATIENCE_S = 180
 _READING_S = 60
+_MEMORY_BYTES = 1 << 30  # of the process that reads a PDF
 # As wide as an A4 page between its margins, so that figures are drawn as wide as they are printed.
 _WINDOW = "740,1000"
 
@@ -53,7 +56,7 @@ def has_on_each_page(pdf: bytes, word: str) -> bool:
 
     A PDF can be made to take any time and memory, so a process of its own reads it, with little of both.
     """
-    command = [sys.executable, "-P", "-m", "plimsoll.analysis.signoff.pdftext", word]
+    command = [sys.executable, "-P", "-m", "plimsoll.analysis.signoff.pdf", word]
     try:
         ran = subprocess.run(  # noqa: S603 a list of our own
             command,
@@ -76,3 +79,16 @@ def _is_pdf(path: Path) -> bool:
             return file.read(5) == b"%PDF-"
     except OSError:
         return False
+
+
+def each_page_has(pdf: bytes, word: str) -> bool:
+    """Return whether each page has `word`, of which the parts may stand apart. Raises whatever pypdf does."""
+    from pypdf import PdfReader  # slow to import, and only the process that reads a PDF needs it
+
+    pages = PdfReader(io.BytesIO(pdf)).pages
+    return bool(pages) and all(word in "".join(page.extract_text().split()) for page in pages)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    print(each_page_has(sys.stdin.buffer.read(), sys.argv[1]))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.signoff.samesite import read_same
+from plimsoll.analysis.signoff.same_pages import read_page_comparison
 from tests.support.paths import DOCS
 from tests.support.programs import REPLAY, free_port, need, open_to_all
 from tests.support.waiting import LONGEST_S, eventually
@@ -144,7 +144,7 @@ def test_ten_quiet_pairs_are_the_same(sites: tuple[Site, Site], tmp_path: Path) 
         assert found["pages"]["same_2xx"] == len(TARGETS) - 3
     results = sorted((tmp_path / "results").iterdir())
     assert len(results) == 10
-    read = read_same(results[0])
+    read = read_page_comparison(results[0])
     assert read.is_same
     assert read.sentence == f"{len(TARGETS)} of {len(TARGETS)} pages are the same on both sides"
 
@@ -205,6 +205,6 @@ def test_a_planted_change_is_found_and_nothing_else(
     assert {page["path"] for page in found["shown"]} == pages
     assert {page["kind"] for page in found["shown"]} == {kind}
     assert found["pages"]["same"] == len(TARGETS) - len(pages)
-    result = read_same(next((tmp_path / "results").iterdir()))
+    result = read_page_comparison(next((tmp_path / "results").iterdir()))
     assert not result.is_same
     assert {page.path for page in result.different} == pages

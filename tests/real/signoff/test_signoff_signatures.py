@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.signoff.manifest import write_manifest
-from plimsoll.analysis.signoff.signing import check_command, principals_command, sign_command, verify_command
+from plimsoll.analysis.signoff.seal import (
+    check_command,
+    principals_command,
+    sign_command,
+    verify_command,
+    write_manifest,
+)
 from tests.support.comparable import write_both
 from tests.support.signing_off import BACKENDS, gates, run, signed_off, stand_in_browser
 

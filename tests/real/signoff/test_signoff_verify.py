@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.signoff import verify
-from plimsoll.analysis.signoff.manifest import write_manifest
-from plimsoll.analysis.signoff.sums import sha256_of
+from plimsoll.analysis.signoff import seal
+from plimsoll.analysis.signoff.seal import sha256_of, write_manifest
 from tests.support.comparable import runs_of
 from tests.support.signing_off import pdf_of, run, signed_off, stand_in_browser
 
@@ -206,7 +205,7 @@ def test_a_file_that_grew_is_not_read(
         assert path.stat().st_size < 1 << 30, f"{path}: is read"
         return sha256_of(path)
 
-    monkeypatch.setattr(verify, "sha256_of", of_a_small_one)
+    monkeypatch.setattr(seal, "sha256_of", of_a_small_one)
     with (folder / name).open("ab") as file:
         file.truncate(20 << 30)
     result = run("verify", folder / "signed")

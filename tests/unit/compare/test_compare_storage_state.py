@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.report.report import make_report
-from plimsoll.analysis.signoff.evidence import scenarios_table
+from plimsoll.analysis.signoff.page import scenarios_table
 from tests.support.comparable import change, judged, runs_of, write_both
 from tests.unit.report.test_comparison import text_of
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from plimsoll.analysis.signoff import make
+from plimsoll.analysis.signoff import signoff
 from plimsoll.analysis.signoff.page import signoff_page
 from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from tests.support.comparable import change, runs_of, separated, write_both, write_comparable
@@ -251,7 +251,7 @@ def test_one_that_appears_meanwhile_is_not_overwritten(
         (out / "theirs").write_text("theirs")
         return printed(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(make, "signoff_page", late)
+    monkeypatch.setattr(signoff, "signoff_page", late)
     result = refused(tmp_path, "--gates", gates(tmp_path), "--out", out)
     assert result.exit_code == 2
     assert [path.name for path in out.iterdir()] == ["theirs"]
@@ -262,13 +262,13 @@ def test_data_that_change_meanwhile_are_not_signed_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_both(tmp_path / "e")
-    compared = make.compare_sides
+    compared = signoff.compare_sides
 
     def meanwhile(*arguments: object) -> object:
         (runs_of(tmp_path / "e")[0] / "events.jsonl").write_text("")
         return compared(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(make, "compare_sides", meanwhile)
+    monkeypatch.setattr(signoff, "compare_sides", meanwhile)
     result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", tmp_path / "signed")
     assert result.exit_code == 2
     assert "changed while it was read" in result.stderr

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.compare.comparison import Comparison
-from plimsoll.analysis.signoff.firstpage import FirstPage, first_page
-from plimsoll.analysis.signoff.words import clipped, limit_in_words
+from plimsoll.analysis.signoff.first_page import FirstPage, clip, first_page, limit_in_words
 from plimsoll.analysis.statistics.stalls import excluded_share
 from tests.support.comparable import change, judged, runs_of, write_both
 
@@ -178,5 +177,5 @@ def test_findings_stand_once_the_gravest_first_and_each_limit_points_there(tmp_p
 
 
 def test_a_long_text_ends_between_words() -> None:
-    assert clipped("one two\n three", 20) == "one two three"
-    assert clipped("one two three four five", 13) == "one two …"
+    assert clip("one two\n three", 20) == "one two three"
+    assert clip("one two three four five", 13) == "one two …"

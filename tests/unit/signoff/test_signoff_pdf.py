@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.signoff.pdf import UnreadablePdfError, has_on_each_page
-from plimsoll.analysis.signoff.pdftext import each_page_has
+from plimsoll.analysis.signoff.pdf import UnreadablePdfError, each_page_has, has_on_each_page
 from tests.support.comparable import write_both
 from tests.support.signing_off import BACKENDS, gates, pdf_of, run
 
@@ -57,7 +56,7 @@ def test_no_pdf_is_kept_that_does_not_bear_the_sum(tmp_path: Path, monkeypatch: 
     def print_other(_: Path, target: Path, __: Path) -> None:
         target.write_bytes(pdf_of(SUM))
 
-    monkeypatch.setattr("plimsoll.analysis.signoff.make.print_pdf", print_other)
+    monkeypatch.setattr("plimsoll.analysis.signoff.signoff.print_pdf", print_other)
     experiment, out = write_both(tmp_path / "e"), tmp_path / "signed"
     result = run(experiment, *BACKENDS, "--gates", gates(tmp_path), "--out", out)
     assert "without a PDF: the browser does not print the sum on each page" in result.stderr

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.signoff.rawdata import raw_files, sums_of
-from plimsoll.analysis.signoff.sums import Sum, parse_sums, sha256_of, sums_text
+from plimsoll.analysis.signoff.seal import FileSum, parse_sums, raw_files, sha256_of, sum_files, sums_text
 from plimsoll.common.errors import RunDirectoryError, SettingsError
 
 DIGITS = "0123456789abcdef" * 4
@@ -27,7 +26,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("what", "name"), NAMES, ids=[row[0] for row in NAMES])
 def test_names_come_back(what: str, name: str) -> None:
-    assert parse_sums(sums_text([Sum(name, DIGITS)]), "list") == [Sum(name, DIGITS)], what
+    assert parse_sums(sums_text([FileSum(name, DIGITS)]), "list") == [FileSum(name, DIGITS)], what
 
 
 def test_the_sum_of_three_letters_is_the_standard_s(tmp_path: Path) -> None:
@@ -42,7 +41,7 @@ def test_sha256sum_reads_it(tmp_path: Path) -> None:
     names = [name.replace("/", "_") for _, name in NAMES if "\r" not in name]  # older ones do not escape \r
     for name in names:
         (tmp_path / name).write_text(name, errors="surrogateescape")
-    listed = sums_text(Sum(name, sha256_of(tmp_path / name)) for name in names)
+    listed = sums_text(FileSum(name, sha256_of(tmp_path / name)) for name in names)
     (tmp_path / "SHA256SUMS").write_bytes(listed)
     command = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
@@ -72,7 +71,7 @@ def test_raw_data_are_all_files_but_hidden_ones_and_reports(tmp_path: Path) -> N
         (run / name).write_text(name)
     calls: list[tuple[int, int]] = []
     files = raw_files([run, run])
-    sums = sums_of(files, tmp_path / "elsewhere" / "signed", lambda *call: calls.append(call))
+    sums = sum_files(files, tmp_path / "elsewhere" / "signed", lambda *call: calls.append(call))
     assert [each.name for each in sums] == ["../../run/run.json", "../../run/sub/deep.log"]
     assert calls[-1] == (20, 20)
 
@@ -82,4 +81,4 @@ def test_a_file_that_goes_away_is_an_error(tmp_path: Path) -> None:
     files = raw_files([tmp_path])
     (tmp_path / "run.json").unlink()
     with pytest.raises(RunDirectoryError, match="cannot be read"):
-        sums_of(files, tmp_path, lambda *_: None)
+        sum_files(files, tmp_path, lambda *_: None)

@@ -62,7 +62,7 @@ class PageFinding(_Model):
         return ", ".join(part for part in (self.kind or self.outcome, self.header, self.where) if part)
 
 
-class SameResult(_Model):
+class PageComparison(_Model):
     """What same.json says. Names and texts are hostile."""
 
     format: Literal[1]
@@ -104,14 +104,14 @@ class SameResult(_Model):
         ) | {"pages": self.pages.model_dump()}
 
 
-def read_same(folder: Path) -> SameResult:
+def read_page_comparison(folder: Path) -> PageComparison:
     """Read the result in `folder`. Raises PlimsollError where there is none."""
     path = folder / RESULT
     found = read_json(path)
     if found is None:
         raise SettingsError(f"{path}: is not there: give the folder that bin/replay same wrote")
     try:
-        return SameResult.model_validate(found)
+        return PageComparison.model_validate(found)
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(map(str, problem["loc"])) or "the file"
@@ -121,7 +121,7 @@ def read_same(folder: Path) -> SameResult:
         ) from None
 
 
-def same_findings(result: SameResult, sides: tuple[Side, Side]) -> list[Finding]:
+def same_findings(result: PageComparison, sides: tuple[Side, Side]) -> list[Finding]:
     """Return what the result means for a verdict on these sides. Pure.
 
     Pages that differ break the gates; a result that is not whole, or not of these runs, forbids a PASS.
@@ -129,7 +129,7 @@ def same_findings(result: SameResult, sides: tuple[Side, Side]) -> list[Finding]
     return [*_pages(result, sides), *_unknown(result), *_elsewhere(result, sides), *_partly(result)]
 
 
-def _pages(result: SameResult, sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _pages(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
     if result.pages.different:
         named = "; ".join(
             f"{printable(page.path, _LONGEST)} ({page.what})" for page in result.different[:_MOST_NAMED]
@@ -142,7 +142,7 @@ def _pages(result: SameResult, sides: tuple[Side, Side]) -> Iterator[Finding]:
         yield Finding(FindingKind.OTHER_PAGES, text, worse=True)
 
 
-def _unknown(result: SameResult) -> Iterator[Finding]:
+def _unknown(result: PageComparison) -> Iterator[Finding]:
     if result.pages.different or result.is_same:
         return
     ways = {
@@ -154,7 +154,7 @@ def _unknown(result: SameResult) -> Iterator[Finding]:
     yield Finding(FindingKind.PAGES_UNKNOWN, f"The comparison of pages {ways[result.status]}.")
 
 
-def _elsewhere(result: SameResult, sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _elsewhere(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
     for side, asked in zip(sides, (result.baseline, result.candidate), strict=True):
         loaded = [target for run in side.runs if (target := run.directory.facts.target)]
         other = next((target for target in loaded if not _is_one(target, asked)), None)
@@ -179,7 +179,7 @@ def _shown(target: RunTarget) -> str:
     return f"{target.url} at {target.connect_to}" if target.connect_to else target.url
 
 
-def _of_other_logs(result: SameResult, sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _of_other_logs(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
     """Yield a finding where no log of the runs is one whose pages were compared."""
     loads = [run.directory.facts.load for side in sides for run in side.runs]
     replayed = _digests(log for load in loads if load is not None for log in _logs(load.settings))
@@ -197,7 +197,7 @@ def _digests(logs: Any) -> set[str]:
     return {digest for log in logs if isinstance(log, dict) and isinstance(digest := log.get("sha256"), str)}
 
 
-def _of_another_time(result: SameResult, sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _of_another_time(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
     """Yield a finding where the pages were compared long before the runs, or long after them."""
     began = [run.started_at for side in sides for run in side.runs if run.started_at]
     if not began:
@@ -219,7 +219,7 @@ def _day(instant: datetime) -> str:
 _WHOLE: dict[str, object] = {"include": [], "exclude": [], "vhost": [], "ignore": [], "limit": 0, "sample": 1}
 
 
-def _partly(result: SameResult) -> Iterator[Finding]:
+def _partly(result: PageComparison) -> Iterator[Finding]:
     less = [
         f"--{name} {_flag(result.settings[name])}"
         for name, whole in _WHOLE.items()
@@ -240,7 +240,7 @@ def _flag(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def same_table(result: SameResult) -> Table:
+def same_table(result: PageComparison) -> Table:
     """Return what was compared, and the first pages that are not the same."""
     pages = result.pages
     facts = [
