@@ -36,13 +36,7 @@ from plimsoll.analysis.page.shell import TEMPLATES as PAGE_TEMPLATES
 from plimsoll.analysis.page.shell import template_environment
 from plimsoll.analysis.report.charts import run_charts
 from plimsoll.analysis.report.run_cautions import find_run_cautions
-from plimsoll.analysis.report.sections.headline import (
-    big_figures,
-    footnote,
-    scripted_figures,
-    scripted_sentence,
-    sentence,
-)
+from plimsoll.analysis.report.sections.headline import headline
 from plimsoll.analysis.report.sections.single_runs import (
     list_facts,
     measure_table,
@@ -51,7 +45,7 @@ from plimsoll.analysis.report.sections.single_runs import (
     status_table,
 )
 from plimsoll.analysis.report.sections.storage import differences_table
-from plimsoll.common.errors import PlimsollError, SettingsError, gravest_first
+from plimsoll.common.errors import PlimsollError, SettingsError, Severity
 from plimsoll.common.hostile import printable, script_json
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.status.text import lines
@@ -167,17 +161,15 @@ class Application:
             run = self.measuring.measured([self.catalogue.path(item)])[0]
         except PlimsollError as error:
             return page("run.html", run=None, trouble=str(error), **shared)
-        bigs = scripted_figures(run)
+        cautions = find_run_cautions(run)
         tables = [percentile_table(run), route_table(run), measure_table(run), status_table(run)]
         return page(
             "run.html",
             run_charts([run]),
             run=run,
             trouble=None,
-            bigs=bigs or big_figures(run),
-            sentence=scripted_sentence(run) or sentence(run),
-            footnote="" if bigs else footnote(run),
-            cautions=gravest_first(find_run_cautions(run)),
+            headline=headline(run, cautions),
+            cautions=[caution for caution in cautions if caution.level != Severity.NOTE],
             tables=[table for table in tables if table],
             facts=list_facts(run),
             **shared,

@@ -1,6 +1,10 @@
-"""What the sections of pages are made of, as values: tables, and figures in large."""
+"""What pages are made of, as values: sections with their sentences, figures in large, tables and cautions."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from plimsoll.analysis.page.chart import Chart
+from plimsoll.common.errors import Severity
 
 
 @dataclass(frozen=True)
@@ -36,3 +40,50 @@ class HeadlineFigure:
     first: bool = False
     colour: int | None = None
     faint: bool = False
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, the backend it is about (hostile), and the number of that backend's colour, from 1."""
+
+    text: str
+    backend: str = ""
+    colour: int | None = None
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One sentence or two on what is doubtful, and the run (hostile) that they are about, if it is one."""
+
+    level: Severity
+    text: str
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a page. All text may be hostile; what is empty is left out.
+
+    Its cautions stand at the top of the page, wherever the section stands. `sections` are those within it.
+    `layout` is the template's macro that lays it out; `key` and `look` are the id and the class of its
+    element; a `folded` one shows its title only.
+    """
+
+    title: str = ""
+    sentences: Sequence[Sentence] = ()
+    figures: Sequence[HeadlineFigure] = ()
+    caption: str = ""
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
+    sections: Sequence["Section"] = ()
+    cautions: Sequence[Caution] = ()
+    layout: str = "plain"
+    folded: bool = False
+    key: str = ""
+    look: str = ""
+
+    def all_charts(self) -> Iterator[Chart]:
+        """Yield the charts of the section and of those within it, in their order on the page."""
+        yield from self.charts
+        for each in self.sections:
+            yield from each.all_charts()

@@ -18,8 +18,8 @@ from plimsoll.analysis.evidence.storage import (
     drive_findings,
     precondition_findings,
 )
+from plimsoll.analysis.page.section import Caution, Section
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.report.run_cautions import Caution
 from plimsoll.analysis.report.runs import BackendRuns, RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.differences import differing
@@ -65,6 +65,24 @@ def find_comparison_cautions(
     found += _moving_facts(runs)
     found += _host_files(figures)
     return gravest_first(found)
+
+
+def comparison_section(
+    scenarios: Sequence[ScenarioRuns],
+    figures: Sequence[ScenarioFigures],
+    unreadable: Sequence[str],
+    is_unfinished: bool,
+) -> Section:
+    """Return the cautions on all runs together; `is_unfinished`: that an experiment has not ended is said."""
+    runs = [run for scenario in scenarios for run in scenario.runs]
+    return Section(
+        cautions=[
+            *find_comparison_cautions(scenarios, figures, unreadable),
+            *missing_cautions(scenarios, figures, told=is_unfinished),
+            *control_cautions(runs),
+            *cache_notes(scenarios),
+        ]
+    )
 
 
 def count_doubts(scenarios: Sequence[ScenarioRuns], cautions: Sequence[Caution]) -> int:

@@ -1,87 +1,48 @@
-"""What a report has, and its page: one file, no network, nothing of a run directory in it but as text."""
+"""What a report has, in the order of its page: to add a section, write its function, and name it below."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from plimsoll.analysis.page.chart import Chart
-from plimsoll.analysis.page.section import Table
+from plimsoll.analysis.page.section import Caution, Section
 from plimsoll.analysis.page.shell import render_page
-from plimsoll.analysis.report.charts import backend_charts, run_charts, step_charts
+from plimsoll.analysis.report.charts import chart_section, run_chart_section
 from plimsoll.analysis.report.comparison_cautions import (
-    cache_notes,
-    control_cautions,
+    comparison_section,
     count_doubts,
     find_comparison_cautions,
-    missing_cautions,
+    find_unfinished,
 )
 from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.report.run_cautions import (
-    Caution,
-    damage_cautions,
-    find_run_cautions,
-    merge_cautions,
-    together_cautions,
-)
-from plimsoll.analysis.report.runs import (
-    ScenarioFigures,
-    ScenarioRuns,
-    group_by_scenario,
-)
-from plimsoll.analysis.report.sections.against_log import (
-    against_log_cautions,
-    against_log_chart,
-    against_log_sentence,
-    against_log_table,
-)
+from plimsoll.analysis.report.run_cautions import find_all_run_cautions
+from plimsoll.analysis.report.runs import ScenarioFigures, ScenarioRuns, group_by_scenario, scenario_figures
+from plimsoll.analysis.report.sections.against_log import against_log_section, against_log_sentence
 from plimsoll.analysis.report.sections.answer import answer_lines, answers, answers_json
-from plimsoll.analysis.report.sections.factors import factor_parts, factors_json
-from plimsoll.analysis.report.sections.headline import (
-    big_figures,
-    footnote,
-    scripted_figures,
-    scripted_line,
-    scripted_sentence,
-    sentence,
-)
+from plimsoll.analysis.report.sections.factors import factor_sections, factors_json
+from plimsoll.analysis.report.sections.headline import headline, scripted_line
 from plimsoll.analysis.report.sections.host import HostView, host_section, host_view
 from plimsoll.analysis.report.sections.phases import (
     measure_lines,
-    measure_phase_table,
+    measure_section,
     measure_sentence,
+    phase_sections,
     phase_sentence,
-    phase_table,
 )
-from plimsoll.analysis.report.sections.single_runs import (
-    _MOST_SAYING,
-    _NAMED,
-    failure_table,
-    grinder_by_backend,
-    grinder_table,
-    groups_of,
-    instance_table,
-    list_facts,
-    measure_table,
-    percentile_table,
-    route_table,
-    status_table,
-)
+from plimsoll.analysis.report.sections.single_runs import grinder_section, run_details, run_list
 from plimsoll.analysis.report.sections.slow_windows import (
     ScenarioStalls,
+    find_slow_windows,
     moved_chart,
     slow_window_lines,
-    stall_section,
+    slow_window_sections,
 )
 from plimsoll.analysis.report.sections.storage import (
     Cells,
-    chart_of_fileio,
     differences_json,
-    differences_table,
-    fileio_table,
-    fsync_table,
-    rounds_table,
+    differences_section,
+    volume_sections,
 )
 from plimsoll.analysis.statistics.against_log import HeldRun
 from plimsoll.common.errors import Severity, gravest_first
@@ -89,31 +50,88 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
 from plimsoll.rundir.volumes import FsyncCell, MatrixCell, VolumeRound
 
-_NO_CELLS = Cells([], [])
 _TEMPLATES = Path(__file__).parent / "templates"
-_MOST_OPEN = 4  # runs whose own tables are open at once
+_MOST_OPEN = 4  # runs whose own warnings are open at once
+_MOST_SAYING = 4  # runs that say the same, each by itself
+_NAMED = 3
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was written, and what it says."""
+    """A report, what it is made of, and what it says.
+
+    `unreadable` says which run directories were left out (hostile); `volumes` are cells of `plimsoll fileio`,
+    `rounds` those of preconditioning; `held` are replays that are held against their log.
+    """
 
     path: Path
     runs: list[MeasuredRun]
-    compared: list[ScenarioFigures]
-    unreadable: list[str]
-    fileio: list[MatrixCell] = field(default_factory=list)
-    unfinished: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    volumes: Cells = field(default_factory=lambda: Cells([], []))
     rounds: list[VolumeRound] = field(default_factory=list)
-    stalls: list[ScenarioStalls] = field(default_factory=list)
-    fsyncs: list[FsyncCell] = field(default_factory=list)
     held: list[HeldRun] = field(default_factory=list)
+
+    @cached_property
+    def scenarios(self) -> list[ScenarioRuns]:
+        """The runs by scenario and backend."""
+        return group_by_scenario(self.runs)
+
+    @cached_property
+    def compared(self) -> list[ScenarioFigures]:
+        """The figures of the scenarios whose runs' phases were measured."""
+        return [figures for each in self.scenarios if (figures := scenario_figures(each))]
+
+    @cached_property
+    def stalls(self) -> list[ScenarioStalls]:
+        """The slow windows of the scenarios whose hosts were observed."""
+        found = ((each, find_slow_windows(each)) for each in self.scenarios)
+        return [ScenarioStalls(scenario, backends) for scenario, backends in found if backends]
+
+    @cached_property
+    def hosts(self) -> dict[int, HostView]:
+        """What is known of the hosts, by the scenario's number."""
+        figures = {each.scenario.name: each for each in self.compared}
+        found = (
+            (each.number, host_view(each, figures.get(each.name), len(self.scenarios)))
+            for each in self.scenarios
+        )
+        return {number: view for number, view in found if view}
+
+    @property
+    def moved(self) -> dict[int, Chart]:
+        """The figures of what moved with the slow windows, by the scenario's number."""
+        found = (
+            (each.scenario.number, moved_chart(each, view, len(self.scenarios)))
+            for each in self.stalls
+            if (view := self.hosts.get(each.scenario.number))
+        )
+        return {number: chart for number, chart in found if chart}
+
+    @cached_property
+    def unfinished(self) -> list[str]:
+        """What the experiments have not done (hostile)."""
+        return find_unfinished(self.runs)
+
+    @cached_property
+    def cautions(self) -> dict[int, list[Caution]]:
+        """The cautions on each run by its number."""
+        return {run.number: find_all_run_cautions(run) for run in self.runs}
 
     @cached_property
     def doubts(self) -> int:
         """Grave reasons not to trust what the runs say beside one another."""
-        scenarios = group_by_scenario(self.runs)
-        return count_doubts(scenarios, find_comparison_cautions(scenarios, self.compared, self.unreadable))
+        found = find_comparison_cautions(self.scenarios, self.compared, self.unreadable)
+        return count_doubts(self.scenarios, found)
+
+    @property
+    def fileio(self) -> list[MatrixCell]:
+        """The cells of sysbench's matrix."""
+        return self.volumes.cells
+
+    @property
+    def fsyncs(self) -> list[FsyncCell]:
+        """The cells of fio's fsyncs."""
+        return self.volumes.syncs
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -137,7 +155,7 @@ class Report:
 
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
-        said = [line for run in self.runs for line in (run.one_line(), *_own(run), *measure_lines(run))]
+        said = [line for run in self.runs for line in (run.one_line(), *_about(run), *measure_lines(run))]
         said += answer_lines(self.compared, self.doubts)
         said += [*self.sentences(), *slow_window_lines(self.stalls), *map(against_log_sentence, self.held)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
@@ -153,147 +171,72 @@ class Report:
         return [f"{name}: {text}" if several else text for name, text in found if text]
 
 
-def _own(run: MeasuredRun) -> list[str]:
-    """Return a line on what a scripted run is about; none of any other."""
+def _about(run: MeasuredRun) -> list[str]:
     return [f"  {line}"] if (line := scripted_line(run)) else []
 
 
-def render_report(
-    runs: Sequence[MeasuredRun],
-    compared: Sequence[ScenarioFigures] = (),
-    unreadable: Sequence[str] = (),
-    fileio: Cells = _NO_CELLS,
-    unfinished: Sequence[str] = (),
-    rounds: Sequence[VolumeRound] = (),
-    stalls: Sequence[ScenarioStalls] = (),
-    held: Sequence[HeldRun] = (),
-) -> str:
-    """Return the HTML of a report on `runs` (one or more, or none where there are cells of `fileio`).
+# What a page begins with; where its only run is gravely in doubt, the warnings stand above even this.
+FIRST: list[Callable[[Report], Iterable[Section]]] = [
+    lambda report: answers(report.compared, report.doubts),
+    lambda report: [
+        headline(run, report.cautions[run.number]) for run in report.runs if len(report.runs) == 1
+    ],
+]
+SECTIONS: list[Callable[[Report], Iterable[Section]]] = [
+    lambda report: [
+        comparison_section(report.scenarios, report.compared, report.unreadable, bool(report.unfinished))
+    ],
+    lambda report: slow_window_sections(report.stalls, len(report.scenarios)),
+    lambda report: factor_sections(report.compared),
+    lambda report: phase_sections(report.compared),
+    lambda report: [measure_section(report.scenarios)],
+    lambda report: [chart_section(report.scenarios, report.compared, report.moved)],
+    lambda report: differences_section(report.runs),
+    lambda report: grinder_section(report.scenarios),
+    lambda report: run_list(report.scenarios, report.runs),
+    lambda report: [run_chart_section(report.scenarios, report.runs, report.moved)],
+    lambda report: volume_sections(report.volumes, report.rounds, report.runs),
+    lambda report: [against_log_section(report.held)],
+    lambda report: [host_section(view, len(report.scenarios)) for view in report.hosts.values()],
+    lambda report: run_details(report.scenarios, report.runs, report.cautions),
+]
 
-    `compared` are the figures by scenario and backend, where there are any; `unreadable` says which run
-    directories were left out; `unfinished` what experiments have not done (hostile); `rounds` are those
-    of preconditioning; `stalls` are the slow windows of the scenarios whose hosts were observed; `held` are
-    replays that are held against their log.
-    """
-    scenarios = group_by_scenario(runs)
-    views = _views(scenarios, compared)
-    moved = _moved(stalls, views, len(scenarios))
-    comparing = _below("scatter-", _comparing(runs, compared), moved)
-    factors = factor_parts(compared)
-    own = [] if not runs or any(scenario.repeated for scenario in scenarios) else run_charts(runs)
-    if not comparing:
-        own = _below("tail", own, moved)
-    if len(runs) == 1:
-        own = [*step_charts(scenarios[0], ""), *own]
-    if chart := against_log_chart(held):
-        own.append(chart)
-    volumes = chart_of_fileio(fileio.cells, {run.backend: run.shade or 0 for run in runs})
-    if volumes:
-        own.append(volumes)
-    shown = [_run(run) for run in runs]
-    compares = find_comparison_cautions(scenarios, compared, unreadable)
-    hosts = [host_section(view, len(scenarios)) for view in views.values()]
+
+def render_report(report: Report) -> str:
+    """Return the page: one HTML file that needs no network. All text from run directories is escaped."""
+    first, others = ([each for make in make_all for each in make(report)] for make_all in (FIRST, SECTIONS))
+    several = len(report.runs) > 1
+    of_all = gravest_first(caution for section in (*first, *others) for caution in section.cautions)
+    of_runs = [
+        replace(caution, run=run.name if several else "")
+        for run in report.runs
+        for caution in report.cautions[run.number]
+        if caution.level != Severity.NOTE
+    ]
+    folds = len(report.runs) > _MOST_OPEN
+    grave = [caution for caution in of_runs if caution.level == Severity.BAD]
+    minor = [caution for caution in of_runs if caution.level == Severity.WARN]
+    is_doubted = not several and bool(grave)
     return render_page(
         "report.html",
-        [
-            *(chart for part in factors for chart in part.charts),
-            *comparing,
-            *own,
-            *(chart for host in hosts for chart in (*host.loud, *host.quiet)),
-        ],
+        [chart for section in (*first, *others) for chart in section.all_charts()],
         _TEMPLATES,
-        title=_title(runs, fileio),
-        unfinished=unfinished,
-        answers=answers(compared, count_doubts(scenarios, compares)),
-        factors=factors,
-        comparing=comparing,
-        own=own,
-        volumes=fileio_table(fileio.cells, fileio.syncs),
-        fsyncs=fsync_table(fileio.syncs),
-        held=against_log_table(held),
-        filled=rounds_table(rounds),
-        hosts=hosts,
-        stalls=[stall_section(each, len(scenarios)) for each in stalls],
-        phases=[phase_table(each, len(compared) == 1) for each in compared if _says_more(each)],
-        measured=[each for one in scenarios if (each := measure_phase_table(one, len(scenarios) == 1))],
-        differences=differences_table(runs),
-        grinder=grinder_by_backend(scenarios),
-        folded=len(runs) > _MOST_OPEN,
-        groups=groups_of(scenarios, runs),
-        picked=lambda places: [shown[place] for place in places],
-        runs=shown,
-        said=merge_repeats(
-            said for said in _said(shown) if said[1].level == Severity.BAD or len(runs) <= _MOST_OPEN
-        ),
-        folded_away=merge_repeats(said for said in _said(shown) if said[1].level == Severity.WARN),
-        warned=sum(caution.level == Severity.WARN for _, caution in _said(shown)),
-        cautions=gravest_first(
-            [
-                *compares,
-                *missing_cautions(scenarios, compared, told=bool(unfinished)),
-                *control_cautions(runs),
-                *(Caution(Severity.WARN, trouble) for trouble in fileio.troubles),
-                *cache_notes(scenarios),
-                *against_log_cautions(held),
-            ]
-        ),
+        title=_title(report),
+        run=None if several or not report.runs else report.runs[0],
+        unfinished=report.unfinished,
+        has_warnings=bool(of_all or of_runs),
+        warnings=[*of_all, *merge_repeats(grave if folds else of_runs)],
+        folded=merge_repeats(minor) if folds else [],
+        folded_count=len(minor),
+        above=[] if is_doubted else first,
+        below=[*first, *others] if is_doubted else others,
     )
 
 
-def _said(shown: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Caution]]:
-    """Yield the cautions on single runs, with the name of each (hostile)."""
-    for run in shown:
-        yield from ((run["name"], caution) for caution in run["cautions"])
-
-
-def _comparing(runs: Sequence[MeasuredRun], compared: Sequence[ScenarioFigures]) -> list[Chart]:
-    if len(runs) == 1:
-        return []
-    found: list[Chart] = []
-    for each in compared:
-        of = "" if len(compared) == 1 else f": {each.scenario.name}"
-        found += [*step_charts(each.scenario, of), *backend_charts(each, of)]
-    return found
-
-
-def _views(scenarios: Sequence[ScenarioRuns], compared: Sequence[ScenarioFigures]) -> dict[int, HostView]:
-    """Return what is known of the hosts, by the scenario's number."""
-    figures = {each.scenario.name: each for each in compared}
-    found = ((each.number, host_view(each, figures.get(each.name), len(scenarios))) for each in scenarios)
-    return {number: view for number, view in found if view}
-
-
-def _moved(
-    stalls: Sequence[ScenarioStalls], views: Mapping[int, HostView], scenarios: int
-) -> dict[int, Chart]:
-    """Return the figures of what moved with the slow windows, by the scenario's number."""
-    found = (
-        (each.scenario.number, moved_chart(each, views[each.scenario.number], scenarios))
-        for each in stalls
-        if each.scenario.number in views
-    )
-    return {number: chart for number, chart in found if chart}
-
-
-def _below(key: str, charts: Sequence[Chart], moved: Mapping[int, Chart]) -> list[Chart]:
-    """Return the charts with what moved below the scatter of its scenario; `key` begins its key."""
-    found: list[Chart] = []
-    for chart in charts:
-        found.append(chart)
-        if chart.key.startswith(key):
-            number = int(chart.key.removeprefix(key) or 0)
-            found += [moved[number]] if number in moved else []
-    return found
-
-
-def _says_more(each: ScenarioFigures) -> bool:
-    """Return whether the table of phases says more than the table of runs."""
-    return each.saturated or each.scenario.repeated
-
-
-def _title(runs: Sequence[MeasuredRun], fileio: Cells) -> str:
+def _title(report: Report) -> str:
+    runs = report.runs
     if not runs:
-        programs = [*(["sysbench"] if fileio.cells else []), *(["fio"] if fileio.syncs else [])]
+        programs = [*(["sysbench"] if report.fileio else []), *(["fio"] if report.fsyncs else [])]
         return f"Volumes measured with {' and '.join(programs)}"
     if len(runs) > 1:
         experiments = [run.directory.facts.experiment for run in runs]
@@ -316,48 +259,16 @@ def _how_many(runs: Sequence[MeasuredRun]) -> int:
     return len({each.path.parent if each.facts.together else each.path for each in directories})
 
 
-def _tables(run: MeasuredRun) -> list[Table | None]:
-    beside = [instance_table(run), failure_table(run), measure_table(run)]
-    return [*beside, percentile_table(run), route_table(run), grinder_table(run), status_table(run)]
-
-
-def _run(run: MeasuredRun) -> dict[str, Any]:
-    found = [*find_run_cautions(run), *merge_cautions(run), *damage_cautions(run), *together_cautions(run)]
-    cautions = gravest_first(found)
-    response = run.statistics.samples["response"].figures()
-    target = run.directory.facts.target
-    bigs = scripted_figures(run)
-    return {
-        "name": run.name,
-        "colour": run.colour,
-        "emulated": run.emulated,
-        "status": run.status,
-        "generator_limited": run.generator_limited,
-        "target": target.url if target else "",
-        "started_at": run.directory.facts.started_at,
-        "requests": run.statistics.requests,
-        "failures": run.statistics.failures,
-        "times": [response.shown(name) for name in ("p50", "p99", "p99.9", "max")],
-        "own": scripted_line(run),
-        "big": bigs or big_figures(run),
-        "sentence": scripted_sentence(run) or sentence(run),
-        "footnote": "" if bigs else footnote(run),
-        "cautions": [caution for caution in cautions if caution.level != Severity.NOTE],
-        "notes": [caution for caution in cautions if caution.level == Severity.NOTE],
-        "tables": [table for table in _tables(run) if table],
-        "facts": list_facts(run),
-    }
-
-
-def merge_repeats(said: Iterable[tuple[str, Caution]]) -> list[tuple[str, Caution]]:
-    """Return (whose, caution) pairs; what more than four runs say in the same words is said once. Pure."""
-    by_text: dict[Caution, list[str]] = {}
-    for name, caution in said:
-        by_text.setdefault(caution, []).append(name)
+def merge_repeats(cautions: Iterable[Caution]) -> list[Caution]:
+    """Return cautions on runs; what more than four runs say in the same words is said once. Pure."""
+    by_text: dict[Caution, list[Caution]] = {}
+    for caution in cautions:
+        by_text.setdefault(replace(caution, run=""), []).append(caution)
     found = []
-    for caution, names in by_text.items():
-        if len(names) <= _MOST_SAYING:
-            found += [(name, caution) for name in names]
+    for said, each in by_text.items():
+        if len(each) <= _MOST_SAYING:
+            found += each
         else:
-            found.append((f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more", caution))
+            names = ", ".join(caution.run for caution in each[:_NAMED])
+            found.append(replace(said, run=f"{names} and {len(each) - _NAMED} more"))
     return found

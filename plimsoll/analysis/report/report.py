@@ -9,11 +9,10 @@ import click
 
 from plimsoll.analysis.evidence.run import Observer
 from plimsoll.analysis.page.shell import FORMATS, draw_pictures, write_page
-from plimsoll.analysis.report.comparison_cautions import find_lost_runs, find_unfinished
+from plimsoll.analysis.report.comparison_cautions import find_lost_runs
 from plimsoll.analysis.report.contents import Report, render_report
-from plimsoll.analysis.report.runs import group_by_scenario, number_runs, scenario_figures
+from plimsoll.analysis.report.runs import number_runs
 from plimsoll.analysis.report.sections.against_log import hold_against_log
-from plimsoll.analysis.report.sections.slow_windows import ScenarioStalls, find_slow_windows
 from plimsoll.analysis.report.sections.storage import read_fileio, read_rounds
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import OutputError, RunDirectoryError
@@ -135,15 +134,10 @@ def make_report(
             unreadable.append(str(error))
     if subjects.runs and not measured:
         raise RunDirectoryError("\n".join(unreadable))
-    runs = number_runs(measured)
-    compared = [each for scenario in group_by_scenario(runs) if (each := scenario_figures(scenario))]
-    unfinished = find_unfinished(runs)
-    found_stalls = [(each, find_slow_windows(each)) for each in group_by_scenario(runs)]
-    stalls = [ScenarioStalls(scenario, backends) for scenario, backends in found_stalls if backends]
     held = hold_against_log(against_log, directories) if against_log else []
-    write_page(target, render_report(runs, compared, unreadable, fileio, unfinished, rounds, stalls, held))
-    cells, syncs = fileio.cells, fileio.syncs
-    return Report(target, runs, compared, unreadable, cells, unfinished, rounds, stalls, syncs, held)
+    made = Report(target, number_runs(measured), unreadable, fileio, rounds, held)
+    write_page(target, render_report(made))
+    return made
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ They are of what it sent and got, of damage in its directory, and of those that 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from plimsoll.analysis.evidence.agreement import log_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.page.section import Caution
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.percentiles import P999, fewest
 from plimsoll.common.errors import Severity, gravest_first
@@ -24,16 +24,18 @@ _CLOCK_SLACK_S = 1.0
 _SLACK_S = 1.0
 
 
-@dataclass(frozen=True)
-class Caution:
-    """One sentence or two."""
-
-    level: Severity
-    text: str
+def find_all_run_cautions(run: MeasuredRun) -> list[Caution]:
+    """Return all cautions on a run, also on its shards, files and companions, the gravest first (hostile)."""
+    merged = run.directory.facts.merged
+    found = [
+        *find_run_cautions(run),
+        *(Caution(one.level, one.text) for one in (merged.says if merged else ())),
+    ]
+    return gravest_first([*found, *_damage(run), *_together(run)])
 
 
 def find_run_cautions(run: MeasuredRun) -> list[Caution]:
-    """Return the run's cautions, the gravest first. Texts are hostile."""
+    """Return the cautions on what a run sent and got, the gravest first (hostile)."""
     found = [Caution(finding.level, said_alone(finding, run)) for finding in run.findings]
     found += _as_logged(run) + _judged(run) + _proxies(run)
     found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
@@ -198,7 +200,7 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def damage_cautions(run: MeasuredRun) -> list[Caution]:
+def _damage(run: MeasuredRun) -> list[Caution]:
     """Return what is wrong with the files of `run`, each with what it means. Texts are hostile."""
     found = (*_events(run), *_host(run), *_clock(run), *_names(run))
     return [Caution(level, text) for level, text in found]
@@ -288,7 +290,7 @@ def company_of(runs: Sequence[MeasuredRun]) -> str:
     return f"At the same time on the same clone: {'; or '.join(others)}.{when}"
 
 
-def together_cautions(run: MeasuredRun) -> list[Caution]:
+def _together(run: MeasuredRun) -> list[Caution]:
     """Return when a run was without what it was to be together with."""
     together = run.directory.facts.together
     return list(_of_companions(run, together)) if together else []
@@ -328,9 +330,3 @@ def _shown(other: Companion) -> str:
     if other.from_s is None or other.to_s is None:
         return what
     return f"{what}, from {other.from_s:.1f} to {other.to_s:.1f} s"
-
-
-def merge_cautions(run: MeasuredRun) -> list[Caution]:
-    """Return what `plimsoll merge` said of the run. Texts are hostile."""
-    merged = run.directory.facts.merged
-    return [Caution(said.level, said.text) for said in merged.says] if merged else []

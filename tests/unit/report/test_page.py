@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 
 from plimsoll.analysis.page.chart import Chart
-from plimsoll.analysis.report.contents import render_report
+from plimsoll.analysis.report.contents import Report, render_report
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.hostile import plotly_text, printable, script_json
@@ -41,6 +41,10 @@ def measured(*paths: Path) -> list[MeasuredRun]:
         figures, observation = measured_and_observed(run)
         found.append(MeasuredRun(run, figures, number, observation=observation))
     return found
+
+
+def _page(runs: list[MeasuredRun]) -> str:
+    return render_report(Report(Path("report.html"), runs))
 
 
 def hostile_run(path: Path) -> Path:
@@ -85,7 +89,7 @@ class _Elements(HTMLParser):
 
 
 def test_the_page_loads_nothing(busy_run: Path) -> None:
-    elements = _Elements(render_report(measured(busy_run))).elements
+    elements = _Elements(_page(measured(busy_run))).elements
     links = [
         value for _, attributes in elements for key, value in attributes.items() if key in ("src", "href")
     ]
@@ -100,23 +104,23 @@ def test_the_page_loads_nothing(busy_run: Path) -> None:
 
 
 def test_plotly_is_there_once_and_the_page_is_no_larger_than_it_must_be(busy_run: Path) -> None:
-    text = render_report(measured(busy_run, busy_run))
+    text = _page(measured(busy_run, busy_run))
     assert text.count("plotly.js v") == 1
     assert len(text) < 6_500_000
 
 
 def test_a_hostile_run_adds_no_element(tmp_path: Path) -> None:
     plain = write_run(tmp_path / "plain", records(3000), routes=["a"] * len(HOSTILE))
-    allowed = {tag for tag, _ in _Elements(render_report(measured(plain))).elements} | {"b"}
+    allowed = {tag for tag, _ in _Elements(_page(measured(plain))).elements} | {"b"}
     for runs in (measured(hostile_run(tmp_path / "x")), measured(hostile_run(tmp_path / "x"), plain)):
-        elements = _Elements(render_report(runs)).elements
+        elements = _Elements(_page(runs)).elements
         assert {tag for tag, _ in elements} <= allowed
         assert len([tag for tag, _ in elements if tag == "script"]) == 4
         assert not [a for _, a in elements if any(name.startswith("on") for name in a)]
 
 
 def test_no_unprintable_character_reaches_the_page(tmp_path: Path) -> None:
-    text = render_report(measured(hostile_run(tmp_path / "x")))
+    text = _page(measured(hostile_run(tmp_path / "x")))
     for character in "\x1b\x00\u202e\u2028":
         assert character not in text
 
@@ -161,7 +165,7 @@ def test_every_figure_is_one_that_plotly_knows(tmp_path: Path, count: int) -> No
     one = write_run(tmp_path / "one", traffic(30, 120)[:count])
     two = write_run(tmp_path / "two", records(count), loop="closed", speed="max")
     for runs in (measured(one), measured(two), measured(one, two)):
-        figures = _figures(render_report(runs))
+        figures = _figures(_page(runs))
         for figure in figures.values():
             go.Figure(_coloured(figure))  # raises for a property or value that plotly does not know
         assert {"tail", "percentiles", "heat-0", "throughput"} <= set(figures)
@@ -169,7 +173,7 @@ def test_every_figure_is_one_that_plotly_knows(tmp_path: Path, count: int) -> No
 
 
 def test_no_figure_grows_with_the_run(tmp_path: Path) -> None:
-    text = render_report(measured(write_run(tmp_path / "run", traffic(3000, 30))))
+    text = _page(measured(write_run(tmp_path / "run", traffic(3000, 30))))
     for figure in _figures(text).values():
         assert max(len(trace["x"]) for trace in figure["data"]) <= 1000
 
@@ -179,7 +183,7 @@ def test_figures_keep_their_places() -> None:
 
 
 def _text(path: Path) -> str:
-    text = render_report(measured(path))
+    text = _page(measured(path))
     return text[: text.index('<script type="application/json"')]
 
 
@@ -288,7 +292,7 @@ def test_requests_that_were_sent_again_are_said(
 )
 def test_members_are_said(tmp_path: Path, what: str, members: dict[str, int] | None, fact: str) -> None:
     summary = {"requests": {"sent": 2000}} | ({"members": members} if members else {})
-    text = render_report(measured(write_run(tmp_path / "run", records(2000), summary=summary)))
+    text = _page(measured(write_run(tmp_path / "run", records(2000), summary=summary)))
     assert (">members<" in text) is bool(fact), what
     assert fact in text, what
 
@@ -321,7 +325,7 @@ def test_clients_of_the_log_are_said(
     tmp_path: Path, what: str, clients: dict[str, float], said: list[str]
 ) -> None:
     facts = {"counted": 2, "largest_share": 0.514, "spread_over": None} | clients
-    text = render_report(measured(write_run(tmp_path / "run", records(2000), clients=facts)))
+    text = _page(measured(write_run(tmp_path / "run", records(2000), clients=facts)))
     assert all(one in text for one in said), what
 
 
@@ -334,7 +338,7 @@ def test_a_small_run_says_that_it_is_too_small(tmp_path: Path) -> None:
 def test_a_killed_run_is_judged_from_its_records(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", records(5000, lag_us=30_000), status="running")
     opened = RunDirectory.open(run, now_s=(run / "requests.npy").stat().st_mtime + 60)
-    text = render_report([MeasuredRun(opened, measure(opened), 0)])
+    text = _page([MeasuredRun(opened, measure(opened), 0)])
     assert "The run was killed." in text
     assert '<span class="badge interrupted">' in text
     assert '<span class="badge limited">' in text

@@ -1,13 +1,14 @@
 """A page of many runs: folded by scenario and backend, and small."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from plimsoll.analysis.page.section import Caution
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report, merge_repeats
-from plimsoll.analysis.report.run_cautions import Caution
 from plimsoll.common.errors import Severity
 from tests.support.experiment import rewrite, write_experiment
 from tests.support.rundir import records, write_run
@@ -61,9 +62,9 @@ def test_what_many_runs_say_is_said_once(many: Report) -> None:
 
 def test_only_the_same_words_are_said_once() -> None:
     same, other = Caution(Severity.BAD, "late"), Caution(Severity.BAD, "later")
-    said = [("a", same), ("b", other), *((f"r{n}", same) for n in range(5))]
-    assert merge_repeats(said) == [("a, r0, r1 and 3 more", same), ("b", other)]
-    assert merge_repeats(said[:3]) == [("a", same), ("r0", same), ("b", other)]
+    said = [replace(same, run="a"), replace(other, run="b"), *(replace(same, run=f"r{n}") for n in range(5))]
+    assert merge_repeats(said) == [replace(same, run="a, r0, r1 and 3 more"), said[1]]
+    assert merge_repeats(said[:3]) == [said[0], said[2], said[1]]
 
 
 def test_a_dozen_runs_stand_in_one_table(tmp_path: Path) -> None:

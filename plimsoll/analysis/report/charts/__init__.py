@@ -3,9 +3,10 @@
 A function returns a chart, several, or None where it has nothing to show.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.page.section import Section
 from plimsoll.analysis.report.charts.over_time import lag_chart, tail_chart, throughput_chart
 from plimsoll.analysis.report.charts.scatter import scatter_of
 from plimsoll.analysis.report.charts.scripted import (
@@ -54,6 +55,30 @@ BACKEND_CHARTS: list[Callable[[ScenarioFigures, str], Charts]] = [
 ]
 
 
+Moved = Mapping[int, Chart]  # by the scenario's number: what moved at the same time as the slow windows
+
+
+def chart_section(
+    scenarios: Sequence[ScenarioRuns], compared: Sequence[ScenarioFigures], moved: Moved
+) -> Section:
+    """Return the charts that compare the backends, with what `moved` below each scatter; none of one run."""
+    found: list[Chart] = []
+    for each in compared if sum(len(scenario.runs) for scenario in scenarios) > 1 else ():
+        of = "" if len(compared) == 1 else f": {each.scenario.name}"
+        found += [*step_charts(each.scenario, of), *_with(moved, "scatter", backend_charts(each, of))]
+    return Section(charts=found)
+
+
+def run_chart_section(
+    scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun], moved: Moved
+) -> Section:
+    """Return the charts of single runs, where no backend has several."""
+    found = [] if not runs or any(scenario.repeated for scenario in scenarios) else run_charts(runs)
+    if len(runs) == 1:
+        found = [*step_charts(scenarios[0], ""), *_with(moved, "tail", found)]
+    return Section(charts=found)
+
+
 def run_charts(runs: Sequence[MeasuredRun]) -> list[Chart]:
     """Return the charts of single runs."""
     known = [run.as_chart_run() for run in runs]
@@ -68,6 +93,17 @@ def step_charts(scenario: ScenarioRuns, of: str) -> list[Chart]:
 def backend_charts(figures: ScenarioFigures, of: str) -> list[Chart]:
     """Return the charts that compare the backends of a scenario. `of` ends the titles."""
     return _charts(draw(figures, of) for draw in BACKEND_CHARTS)
+
+
+def _with(moved: Moved, key: str, charts: Sequence[Chart]) -> list[Chart]:
+    """Return `charts` with what moved below the one of its scenario that is called `key`."""
+    found: list[Chart] = []
+    for chart in charts:
+        found.append(chart)
+        name, _, number = chart.key.partition("-")
+        if name == key and (below := moved.get(int(number or 0))):
+            found.append(below)
+    return found
 
 
 def _charts(drawn: Iterable[Charts]) -> list[Chart]:

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
-from plimsoll.analysis.page.section import Row, Table
-from plimsoll.analysis.report.run_cautions import Caution
+from plimsoll.analysis.page.section import Caution, Row, Section, Table
 from plimsoll.analysis.statistics.against_log import QUANTILES, Held, HeldRun, LoggedTimes
 from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.hostile import plotly_text
@@ -27,6 +26,16 @@ def hold_against_log(log: Path, runs: Iterable[RunDirectory]) -> list[HeldRun]:
             f"{log}: none of the runs replays this log, as the sums of its text say: import the replay's log"
         )
     return held
+
+
+def against_log_section(held: Sequence[HeldRun]) -> Section:
+    """Return what replays are beside their log; empty without any."""
+    chart, table = against_log_chart(held), against_log_table(held)
+    return Section(
+        charts=[chart] if chart else [],
+        tables=[table] if table else [],
+        cautions=list(against_log_cautions(held)),
+    )
 
 
 def against_log_table(held: Sequence[HeldRun]) -> Table | None:

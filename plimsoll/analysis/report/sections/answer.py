@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from plimsoll.analysis.evidence.order import RunPlace, order_of
-from plimsoll.analysis.page.section import HeadlineFigure
+from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
 from plimsoll.analysis.report.measured_run import MeasuredRun, MeasuredValues, Values
 from plimsoll.analysis.report.runs import (
     AMONG,
@@ -30,17 +30,7 @@ _P50 = PERCENTILES["p50"]
 _OfRun = dict[int, tuple[float, bool]]  # by the run's number: its figure, and whether it is but a lower bound
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The answer of one scenario, ready to be shown; names of backends in it are hostile."""
-
-    title: str
-    sentence: str
-    big: list[HeadlineFigure]
-    caption: str = _CAPTION
-
-
-def answers(compared: Sequence[ScenarioFigures], doubts: int) -> list[Answer]:
+def answers(compared: Sequence[ScenarioFigures], doubts: int) -> list[Section]:
     """Return the answer of each scenario that ran on several backends.
 
     `doubts` is how many grave warnings say that the figures are not to be trusted.
@@ -131,7 +121,7 @@ class Ranking:
     leads: list[Lead]
 
 
-def _answer(stands: Ranking, alone: bool, doubts: int) -> Answer:
+def _answer(stands: Ranking, alone: bool, doubts: int) -> Section:
     nearest = stands.leads[0] if stands.leads else None
     # The nearest, which decides, and the one that is farthest off: often that which is to be replaced.
     told = [stands.leads[at] for at in sorted({0, len(stands.leads) - 1})] if stands.leads else []
@@ -141,7 +131,13 @@ def _answer(stands: Ranking, alone: bool, doubts: int) -> Answer:
         _how_sure(stands, nearest, doubts),
     ]
     of = "" if alone else f"{stands.figures.scenario.name}: "
-    return Answer(f"Which backend is faster: {of}{_what(stands)}", _sentence(stands, doubts), big)
+    return Section(
+        title=f"Which backend is faster: {of}{_what(stands)}",
+        sentences=[Sentence(_sentence(stands, doubts))],
+        figures=big,
+        caption=_CAPTION,
+        layout="answer",
+    )
 
 
 def _faster(stands: Ranking, nearest: Lead | None, doubts: int) -> HeadlineFigure:

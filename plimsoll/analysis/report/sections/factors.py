@@ -14,7 +14,7 @@ from plimsoll.analysis.page.chart import (
     rounded,
     wrap_label,
 )
-from plimsoll.analysis.page.section import Row, Table
+from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 from plimsoll.analysis.report.factors import (
     BACKEND,
     NO_LIMIT,
@@ -39,34 +39,9 @@ _FEWEST = 6  # of a line: `MB/s` stands below its number
 _LOG_FROM = 8  # times as high as the lowest
 
 
-@dataclass(frozen=True)
-class FactorSection:
-    """The section of one scenario; its name and all levels are hostile."""
-
-    title: str
-    sentences: list[str]
-    ranking: Table
-    changes: Table | None
-
-
-@dataclass(frozen=True)
-class FactorPart:
-    """The part of one scenario."""
-
-    section: FactorSection
-    charts: list[Chart]
-
-
-def factor_parts(compared: Sequence[ScenarioFigures]) -> list[FactorPart]:
-    """Return the parts, one a scenario whose runs are of an experiment with factors."""
-    found = _found(compared)
-    return [
-        FactorPart(
-            factor_section(each, len(compared) == 1),
-            factor_charts(each, "" if len(compared) == 1 else f": {each.scenario}"),
-        )
-        for each in found
-    ]
+def factor_sections(compared: Sequence[ScenarioFigures]) -> list[Section]:
+    """Return a section for each scenario whose runs are of an experiment with factors."""
+    return [_section(each, "" if len(compared) == 1 else f": {each.scenario}") for each in _found(compared)]
 
 
 def factors_json(compared: Sequence[ScenarioFigures]) -> list[dict[str, object]]:
@@ -101,14 +76,14 @@ def _ranked_json(one: Ranked) -> dict[str, object]:
     }
 
 
-def factor_section(figures: FactorFigures, alone: bool) -> FactorSection:
-    """Return the section; `alone` says that the report has no other scenario."""
-    of = "" if alone else f": {figures.scenario}"
-    return FactorSection(
+def _section(figures: FactorFigures, of: str) -> Section:
+    changes = _changes(figures, of)
+    return Section(
         title=f"What each factor did{of}",
-        sentences=[*figures.sentences(), *_said(figures), *_failures(figures)],
-        ranking=_ranking(figures, of),
-        changes=_changes(figures, of),
+        sentences=[Sentence(text) for text in (*figures.sentences(), *_said(figures), *_failures(figures))],
+        charts=_charts(figures, of),
+        tables=[*([changes] if changes else []), _ranking(figures, of)],
+        look="factors",
     )
 
 
@@ -237,7 +212,7 @@ def _change(effect: FactorEffect, change: Change) -> Row:
     )
 
 
-def factor_charts(figures: FactorFigures, of: str) -> list[Chart]:
+def _charts(figures: FactorFigures, of: str) -> list[Chart]:
     """Return a chart for each factor that was varied, what did most first. `of` ends the titles."""
     order = [effect.factor for effect in figures.effects]
     varied = [factor for factor, labels in figures.levels.items() if len(labels) > 1]

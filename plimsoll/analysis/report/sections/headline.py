@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.page.section import HeadlineFigure
+from plimsoll.analysis.page.section import Caution, HeadlineFigure, Section, Sentence
 from plimsoll.analysis.report.measured_run import MeasuredRun, Values
 from plimsoll.analysis.report.run_cautions import BOUND_NEEDS
 from plimsoll.analysis.statistics.percentiles import MILLION, P999, PERCENTILES, TimeFigures, fewest, rank
+from plimsoll.common.errors import Severity
 from plimsoll.common.units import (
     WRONG_ANSWER,
     at_least,
@@ -32,7 +33,26 @@ _IN_A_BROWSER = {
 }
 
 
-def big_figures(run: MeasuredRun) -> list[HeadlineFigure]:
+@dataclass(frozen=True)
+class Headline(Section):
+    """One run in large; `notes` are what is worth knowing of it, and no cause for doubt."""
+
+    notes: Sequence[str] = ()
+    layout: str = "headline"
+
+
+def headline(run: MeasuredRun, cautions: Sequence[Caution]) -> Headline:
+    """Return a run in large; its notes are among `cautions`."""
+    scripted = scripted_figures(run)
+    return Headline(
+        sentences=[Sentence(scripted_sentence(run) or sentence(run))],
+        figures=scripted or _percentiles(run),
+        caption="" if scripted else _footnote(run),
+        notes=[caution.text for caution in cautions if caution.level == Severity.NOTE],
+    )
+
+
+def _percentiles(run: MeasuredRun) -> list[HeadlineFigure]:
     """Return p50, p99, p99.9 and the slowest response time."""
     response = run.statistics.samples["response"].figures()
     median, upper = response["p50"], run.statistics.p999_upper_ms
@@ -94,7 +114,7 @@ def _failure(response: TimeFigures, name: str) -> str:
     return "failed" if least_ms is None else "failed, at its time-out"
 
 
-def footnote(run: MeasuredRun) -> str:
+def _footnote(run: MeasuredRun) -> str:
     """Return what the star at p99.9 means; empty if there is none."""
     if run.statistics.p999_upper_ms is not None:
         return (

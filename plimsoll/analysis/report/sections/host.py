@@ -8,6 +8,7 @@ import numpy as np
 
 from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow, HostSubject
 from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.page.section import Section, Sentence
 from plimsoll.analysis.report.charts.host import HostAxis, HostLine, HostStrip, host_chart
 from plimsoll.analysis.report.host_series import Floats, own_disks, own_pools, zero_ns
 from plimsoll.analysis.report.measured_run import MeasuredRun
@@ -24,28 +25,6 @@ _OF_A_SUBJECT = 3
 _NONE = "nothing stood out"
 _LARGEST, _LATEST_NS = 1e18, float(1 << 61)
 _ONE_MISSED_S = 1.9  # so far apart are neighbours at most; beyond, a sample is missing
-
-
-@dataclass(frozen=True)
-class Glance:
-    """What stood out on one backend's host (its name is hostile; `colour` counts from 1)."""
-
-    backend: str
-    colour: int
-    says: str
-
-
-@dataclass(frozen=True)
-class HostSection:
-    """The host of one scenario's runs: `loud` figures are open, `quiet` ones folded away, and why."""
-
-    title: str
-    caption: str
-    glances: list[Glance]
-    loud: list[Chart]
-    quiet: list[Chart]
-    why_quiet: str
-    folded: bool
 
 
 @dataclass(frozen=True)
@@ -200,17 +179,22 @@ def host_view(scenario: ScenarioRuns, figures: ScenarioFigures | None, scenarios
     return HostView(scenario, drawn, hosts, time)
 
 
-def host_section(view: HostView, scenarios: int) -> HostSection:
+def host_section(view: HostView, scenarios: int) -> Section:
     """Return what is drawn of a scenario's hosts; it is folded where there are several `scenarios`."""
     loud, quiet, why = _charts(view)
-    return HostSection(
+    title = f"{counted(len(quiet), 'quiet figure')} of the host"
+    calm = Section(title, caption=f"Quiet: {why}.", charts=quiet, layout="fold", look="quiet")
+    return Section(
         title="The host" if scenarios == 1 else f"The host: {view.scenario.name}",
         caption=_caption(view.scenario, view.drawn, view.time.width_s, view.time.since),
-        glances=[Glance(host.backend.called, host.backend.colour, alarms_of(host)) for host in view.hosts],
-        loud=loud,
-        quiet=quiet,
-        why_quiet=why,
+        sentences=[
+            Sentence(alarms_of(host), host.backend.called, host.backend.colour) for host in view.hosts
+        ],
+        charts=loud,
+        sections=[calm] if quiet else [],
+        layout="chapter",
         folded=scenarios > 1,
+        look="host",
     )
 
 

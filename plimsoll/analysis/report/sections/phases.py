@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
-from plimsoll.analysis.page.section import Row, Table
+from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 from plimsoll.analysis.report.measured_run import MeasuredRun, Values
 from plimsoll.analysis.report.run_cautions import company_of
 from plimsoll.analysis.report.runs import (
@@ -24,21 +24,13 @@ from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, significant
 
-COLUMNS = ["requests", "requests/s", "p50", "p99", "p99.9", "against before", "throughput", "disk reads"]
+_COLUMNS = ("requests", "requests/s", "p50", "p99", "p99.9", "against before", "throughput", "disk reads")
 _MOST_NAMED = 4  # backends in one sentence
 _MS = {"ms": 1.0, "s": 1000.0}
 _SERVER = "server cpu: "
 _MOST_SAID = 3  # on the terminal, of one run
 _FEW = 5  # values, below which a median says little
 _MOST_ROWS = 16  # measures in the table
-
-
-@dataclass(frozen=True)
-class PhaseRow:
-    """One phase of one backend: its name and its cells."""
-
-    phase: str
-    cells: list[str]
 
 
 @dataclass(frozen=True)
@@ -49,23 +41,30 @@ class BackendBlock:
     colour: int
     emulated: str | None
     runs: str
-    rows: list[PhaseRow]
+    rows: list[tuple[str, list[str]]]  # a phase and its cells
 
 
 @dataclass(frozen=True)
-class PhaseTable:
+class PhaseTable(Section):
     """The table of one scenario, whose name is hostile. Of many backends, `further` are folded away."""
 
-    title: str
-    sentence: str
-    caption: str
-    columns: list[str]
-    blocks: list[BackendBlock]
-    further: list[BackendBlock]
+    columns: Sequence[str] = _COLUMNS
+    blocks: Sequence[BackendBlock] = ()
+    further: Sequence[BackendBlock] = ()
+    layout: str = "phases"
 
 
-def phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
-    """Return the table; `alone` says that the report has no other scenario."""
+def phase_sections(compared: Sequence[ScenarioFigures]) -> list[Section]:
+    """Return the tables of phases, where they say more than the list of runs; the first has the caption."""
+    tables = [
+        _phase_table(each, len(compared) == 1)
+        for each in compared
+        if each.saturated or each.scenario.repeated
+    ]
+    return [each if at == 0 else replace(each, caption="") for at, each in enumerate(tables)]
+
+
+def _phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
     saturators = [spoken(name) for name in figures.scenario.saturators]
     title = "Before, during and after" if saturators else "The backends"
     caption = "Response times of all repeats together, exact order statistics; the warm-up is left out."
@@ -81,20 +80,15 @@ def phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
     if company := company_of(figures.scenario.runs):
         caption += f" {company}"
     caption += " How far single runs lie apart is in the figure of the repeats."
+    few = figures.few
+    sentences = (_few_sentence(figures), phase_sentence(few), measure_sentence(few.scenario))
+    sentence = " ".join(filter(None, sentences))
     return PhaseTable(
         title=title if alone else f"{title}: {figures.scenario.name}",
-        sentence=" ".join(
-            filter(
-                None,
-                (_few_sentence(figures), phase_sentence(figures.few), measure_sentence(figures.few.scenario)),
-            )
-        ),
+        sentences=[Sentence(sentence)] if sentence else [],
         caption=caption,
-        columns=COLUMNS,
-        blocks=[_block(each) for each in figures.few.backends],
-        further=[
-            _block(each) for each in figures.backends if each.backend not in figures.few.scenario.backends
-        ],
+        blocks=[_block(each) for each in few.backends],
+        further=[_block(each) for each in figures.backends if each.backend not in few.scenario.backends],
     )
 
 
@@ -166,7 +160,7 @@ def _block(each: BackendFigures) -> BackendBlock:
         colour=each.backend.colour,
         emulated=each.backend.emulated,
         runs=counted(len(each.repeats), "run"),
-        rows=[PhaseRow(name, _cells(each, name, figures)) for name, figures in each.phases.items()],
+        rows=[(name, _cells(each, name, figures)) for name, figures in each.phases.items()],
     )
 
 
@@ -299,11 +293,12 @@ def _figure(value: float) -> str:
     return significant(value) if value >= 0 else f"−{significant(-value)}"
 
 
-def measure_phase_table(scenario: ScenarioRuns, alone: bool) -> Table | None:
-    """Return every measure of each backend in each phase; None where nothing was measured in phases.
+def measure_section(scenarios: Sequence[ScenarioRuns]) -> Section:
+    """Return every measure of each backend in each phase, a table a scenario where any was."""
+    return Section(tables=[table for each in scenarios if (table := _measures(each, len(scenarios) == 1))])
 
-    `alone` says that the report has no other scenario.
-    """
+
+def _measures(scenario: ScenarioRuns, alone: bool) -> Table | None:
     of_backend = [(backend, medians_of(backend.runs)) for backend in scenario.backends]
     names = list(medians_of(scenario.runs))
     rows = [

@@ -1,17 +1,19 @@
 """Each run by itself: the list of runs or its groups, tables of one run, its facts."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean
 
-from plimsoll.analysis.page.section import Row, Table
+from plimsoll.analysis.page.section import Caution, Row, Section, Table
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.run_cautions import together_of
 from plimsoll.analysis.report.runs import FAILURES_COUNT, ScenarioRuns
+from plimsoll.analysis.report.sections.headline import scripted_line
 from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.routes import GrinderRow, RouteFigures
+from plimsoll.common.errors import Severity
 from plimsoll.common.units import (
     ABSENT,
     at_least,
@@ -28,8 +30,6 @@ from plimsoll.common.units import (
 from plimsoll.rundir.facts import Clients, ClockState, ExperimentRun, Instance, LogPauses, Sender, Storage
 
 MOST_IN_ONE_TABLE = 12  # runs; more are folded by backend
-_MOST_SAYING = 4  # runs that say the same, each by itself
-_NAMED = 3
 _MOST_FAILED_STEPS = 20
 _SAMPLES = {
     "response": "response",
@@ -49,21 +49,96 @@ _COLUMNS = ["", "machine", "segment", "sent", "unsent", "status", "lag p99.9", "
 
 
 @dataclass(frozen=True)
-class Group:
-    """The runs of one scenario on one backend: places in the list of all runs, and a line on all of them."""
+class ListedRun:
+    """A row of the list: a run, what it is about if it is scripted, and its response times."""
 
-    title: str
-    colour: int
-    emulated: bool
-    sentence: str
-    places: list[int]
+    run: MeasuredRun
+    about: str
+    times: list[str]
+
+    @classmethod
+    def of(cls, run: MeasuredRun) -> "ListedRun":
+        """Return the row of `run`."""
+        response = run.statistics.samples["response"].figures()
+        return cls(run, scripted_line(run), [response.shown(name) for name in ("p50", "p99", "p99.9", "max")])
 
 
-def groups_of(scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun]) -> list[Group]:
+@dataclass(frozen=True)
+class RunGroup(Section):
+    """The runs of one scenario on one backend, and a line on all of them."""
+
+    colour: int = 1
+    emulated: bool = False
+    sentence: str = ""
+    runs: Sequence[ListedRun] = ()
+    layout: str = "group"
+
+
+@dataclass(frozen=True)
+class RunList(Section):
+    """The list of all runs, or its groups where they do not fit one table."""
+
+    runs: Sequence[ListedRun] = ()
+    groups: Sequence[RunGroup] = ()
+    layout: str = "list_of_runs"
+
+
+@dataclass(frozen=True)
+class RunDetails(Section):
+    """The tables of one run, and what was run. Of several runs it has its name, colour and notes here."""
+
+    colour: int | None = None
+    notes: Sequence[str] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    layout: str = "run"
+
+
+def run_list(scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun]) -> list[Section]:
+    """Return the list of several runs."""
+    if len(runs) < 2:
+        return []
+    groups = _groups(scenarios, runs)
+    caption = "Of each whole run, the warm-up left out."
+    if groups:
+        caption += " Open a backend to see its runs."
+    return [
+        RunList(
+            "Response times of each run", caption=caption, groups=groups, runs=list(map(ListedRun.of, runs))
+        )
+    ]
+
+
+def run_details(
+    scenarios: Sequence[ScenarioRuns],
+    runs: Sequence[MeasuredRun],
+    cautions: Mapping[int, Sequence[Caution]],
+) -> list[Section]:
+    """Return the details of each run, by group where there are groups; `cautions` by the run's number."""
+    if len(runs) == 1:
+        return [_details(runs[0], "Tables, and what was run")]
+    found = {
+        run.number: replace(
+            _details(run, run.name),
+            colour=run.colour,
+            notes=[one.text for one in cautions[run.number] if one.level == Severity.NOTE],
+        )
+        for run in runs
+    }
+    if groups := _groups(scenarios, runs):
+        return [replace(each, sections=[found[one.run.number] for one in each.runs]) for each in groups]
+    return list(found.values())
+
+
+def _details(run: MeasuredRun, title: str) -> RunDetails:
+    beside = [instance_table(run), failure_table(run), measure_table(run)]
+    tables = [*beside, percentile_table(run), route_table(run), grinder_table(run), status_table(run)]
+    return RunDetails(title, tables=[table for table in tables if table], facts=list_facts(run))
+
+
+def _groups(scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun]) -> list[RunGroup]:
     """Return the groups; none where all runs fit one table. Runs without a backend are one group."""
     if len(runs) <= MOST_IN_ONE_TABLE:
         return []
-    place = {run.number: at for at, run in enumerate(runs)}
     found = []
     for scenario in scenarios:
         alone = [backend for backend in scenario.backends if not backend.runs[0].directory.facts.backend]
@@ -73,12 +148,12 @@ def groups_of(scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun]) ->
             several.append(("runs without a backend", [run for backend in alone for run in backend.runs]))
         for name, some in several:
             found.append(
-                Group(
+                RunGroup(
                     title=name if len(scenarios) == 1 else f"{scenario.name}: {name}",
                     colour=some[0].colour,
                     emulated=any(run.emulated for run in some),
                     sentence=_sentence(some),
-                    places=[place[run.number] for run in some],
+                    runs=list(map(ListedRun.of, some)),
                 )
             )
     return found
@@ -243,11 +318,11 @@ def grinder_table(run: MeasuredRun) -> Table:
     return Table("The Grinder's table", _CAPTION, _columns("Test", heading), rows)
 
 
-def grinder_by_backend(scenarios: Sequence[ScenarioRuns]) -> Table | None:
-    """Return a row a backend of each scenario, its runs together; None of a single run."""
+def grinder_section(scenarios: Sequence[ScenarioRuns]) -> list[Section]:
+    """Return The Grinder's table with a row a backend of each scenario, its runs together; not of one run."""
     backends = [(scenario, backend) for scenario in scenarios for backend in scenario.backends]
     if sum(len(backend.runs) for _, backend in backends) < 2:
-        return None
+        return []
     took_s = [sum(run.elapsed_s for run in backend.runs) for _, backend in backends]
     heading, spelled = _unit(took_s)
     rows = [
@@ -264,7 +339,9 @@ def grinder_by_backend(scenarios: Sequence[ScenarioRuns]) -> Table | None:
         f"{_CAPTION} All runs of a backend together: the rates are of the time that they took in all, which "
         "is TT."
     )
-    return Table("The Grinder's table, by backend", caption, _columns("Backend", heading, "Runs"), rows)
+    title = "The Grinder's table, by backend"
+    table = Table(title, caption, _columns("Backend", heading, "Runs"), rows)
+    return [Section(title, tables=[table], layout="chapter", folded=True)]
 
 
 def pooled(rows: Sequence[tuple[GrinderRow, float]]) -> GrinderRow:

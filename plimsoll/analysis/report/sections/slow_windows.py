@@ -11,7 +11,7 @@ import numpy as np
 
 from plimsoll.analysis.evidence.host_rows import Depth, HostRow
 from plimsoll.analysis.page.chart import Chart
-from plimsoll.analysis.page.section import Row, Table
+from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 from plimsoll.analysis.report.host_series import Floats, zero_ns
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioRuns
@@ -29,6 +29,9 @@ from plimsoll.analysis.statistics.stalls import (
 from plimsoll.common.units import ABSENT, counted, milliseconds, significant
 from plimsoll.rundir.events import spans
 
+_NOT_THE_CAUSE = (
+    "What was there at the same time need not be the cause: docs/stalls.md says what each usually means."
+)
 _MOST_ROWS_DRAWN = 6
 _MOST_ROWS_TOLD = 12
 _COLUMNS = [
@@ -52,30 +55,6 @@ _MOST_EVENTS = 8  # sorts of them
 _SATURATORS_OWN = (" bytes", " retry")
 _NO_SOURCES = ("warm-up", "interrupt")
 _MOST_BESIDE = 2
-
-
-def where(backend: BackendRuns, backends: int) -> str:
-    """Return how a sentence on one of so many backends begins; a run may name none."""
-    if any(run.directory.facts.backend for run in backend.runs):
-        return f"On {backend.called}"
-    return f"In {backend.called}" if backends > 1 else ""
-
-
-@dataclass(frozen=True)
-class Said:
-    """What is said of one backend: `where`, its name (hostile) as a sentence begins with it, or nothing.
-
-    `colour` counts from 1.
-    """
-
-    where: str
-    colour: int
-    text: str
-
-    @property
-    def line(self) -> str:
-        """The sentence."""
-        return f"{self.where}, {self.text}" if self.where else self.text[0].upper() + self.text[1:]
 
 
 @dataclass(frozen=True)
@@ -149,44 +128,54 @@ class ScenarioStalls:
     backends: list[SlowWindows]
 
     @property
-    def said(self) -> list[Said]:
-        """What is said of each backend."""
-        return [
-            Said(
-                where(each.backend, len(self.backends)),
-                each.backend.colour,
-                in_words(each),
-            )
-            for each in self.backends
-        ]
+    def sentences(self) -> list[Sentence]:
+        """What is said of each backend; a run may name none."""
+        found = []
+        for each in self.backends:
+            named = any(run.directory.facts.backend for run in each.backend.runs)
+            text = in_words(each)
+            if named or len(self.backends) > 1:
+                text = f"{'On' if named else 'In'} {each.backend.called}, {text}"
+                found.append(Sentence(text, each.backend.called, each.backend.colour))
+            else:
+                found.append(Sentence(text[0].upper() + text[1:]))
+        return found
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints of the scenario under `stalls`."""
         return {
             "scenario": self.scenario.name,
-            "backends": [_backend_json(*each) for each in zip(self.backends, self.said, strict=True)],
+            "backends": [_backend_json(*each) for each in zip(self.backends, self.sentences, strict=True)],
         }
 
 
-@dataclass(frozen=True)
-class StallSection:
-    """What stands at the top of the page: the sentences, and a table a backend that has slow windows.
+def slow_window_sections(stalls: Sequence[ScenarioStalls], scenarios: int) -> list[Section]:
+    """Return a section a scenario, of so many; those where nothing stands out are folded into one."""
+    title = "What the slowest windows have in common"
+    sections = [_section(title if scenarios == 1 else f"{title}: {one.scenario.name}", one) for one in stalls]
+    quiet = [
+        section
+        for one, section in zip(stalls, sections, strict=True)
+        if scenarios > 1 and not any(each.standing_out for each in one.backends)
+    ]
+    if not quiet:
+        return sections
+    nothing = f"{title}: nothing stands out in {len(quiet)} of {len(stalls)} scenarios"
+    folded = Section(nothing, sections=quiet, layout="fold", key="quiet-stalls")
+    return [*(section for section in sections if section not in quiet), folded]
 
-    `folded` with those of other scenarios, since nothing stands out.
-    """
 
-    title: str
-    said: list[Said]
-    tables: list[Table]
-    folded: bool
-
-
-def stall_section(stalls: ScenarioStalls, scenarios: int) -> StallSection:
-    """Return the section of a scenario, one of so many."""
-    of = "" if scenarios == 1 else f": {stalls.scenario.name}"
+def _section(title: str, stalls: ScenarioStalls) -> Section:
+    """Return the sentences, and folded a table a backend that has slow windows."""
     tables = [_table(each) for each in stalls.backends if each.limit_ms is not None and each.signs]
-    folded = scenarios > 1 and not any(each.standing_out for each in stalls.backends)
-    return StallSection(f"What the slowest windows have in common{of}", stalls.said, tables, folded)
+    what = Section("What each source was then", tables=tables, layout="fold", look="further")
+    return Section(
+        title,
+        stalls.sentences,
+        caption=_NOT_THE_CAUSE,
+        sections=[what] if tables else [],
+        look="stalls",
+    )
 
 
 def moved_chart(stalls: ScenarioStalls, view: HostView, scenarios: int) -> Chart | None:
@@ -237,10 +226,10 @@ def _row(sign: Sign) -> Row:
     return Row(sign.row.said, [usual, slow, slowest, limit, *shares, chance], look)
 
 
-def _backend_json(stalls: SlowWindows, said: Said) -> dict[str, object]:
+def _backend_json(stalls: SlowWindows, said: Sentence) -> dict[str, object]:
     return {
         "backend": stalls.backend.name,
-        "sentence": said.line,
+        "sentence": said.text,
         "limit_ms": stalls.limit_ms,
         "slow": stalls.slow,
         "windows": stalls.windows,
@@ -268,9 +257,9 @@ def slow_window_lines(stalls: Sequence[ScenarioStalls]) -> list[str]:
     """Return what the command prints (hostile)."""
     several = len(stalls) > 1
     return [
-        f"{each.scenario.name}: {said.line}" if several else said.line
+        f"{each.scenario.name}: {said.text}" if several else said.text
         for each in stalls
-        for said in each.said
+        for said in each.sentences
     ]
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from plimsoll.analysis.evidence.storage import described
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points
-from plimsoll.analysis.page.section import Row, Table
+from plimsoll.analysis.page.section import Caution, Row, Section, Table
 from plimsoll.analysis.report.comparison_cautions import compress_ratios
 from plimsoll.analysis.report.measured_run import MeasuredRun
 from plimsoll.analysis.report.runs import MANY
 from plimsoll.common.differences import differing
-from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import (
     ABSENT,
@@ -57,6 +57,12 @@ _GAP = 0.05
 _LOG_FROM = 30
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
+
+
+def differences_section(runs: Sequence[MeasuredRun]) -> list[Section]:
+    """Return what differs between the backends of several runs."""
+    table = differences_table(runs) if len(runs) > 1 else None
+    return [Section(tables=[table], layout="differences")] if table else []
 
 
 def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
@@ -183,7 +189,22 @@ def _json(data: bytes) -> object:
         return None
 
 
-def chart_of_fileio(cells: Sequence[MatrixCell], shades: Mapping[str, int]) -> Chart | None:
+def volume_sections(
+    fileio: Cells, rounds: Sequence[VolumeRound], runs: Sequence[MeasuredRun]
+) -> list[Section]:
+    """Return what the volumes give, what an fsync takes on them, and how they were filled."""
+    chart = _chart(fileio.cells, {run.backend: run.shade or 0 for run in runs})
+    tables = [fileio_table(fileio.cells, fileio.syncs), fsync_table(fileio.syncs)]
+    volumes = Section(
+        charts=[chart] if chart else [],
+        tables=[table for table in tables if table],
+        cautions=[Caution(Severity.WARN, trouble) for trouble in fileio.troubles],
+    )
+    filled = rounds_table(rounds)
+    return [volumes, *([Section(filled.title, tables=[filled], layout="fold")] if filled else [])]
+
+
+def _chart(cells: Sequence[MatrixCell], shades: Mapping[str, int]) -> Chart | None:
     """Return throughput and p99.9 by threads; None without cells.
 
     `shades` are the colours of the backends by name: a volume of that name has the same one.
