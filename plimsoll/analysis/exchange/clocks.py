@@ -15,7 +15,7 @@ _SLACK = timedelta(milliseconds=100)  # between the start that was given and the
 
 
 @dataclass(frozen=True)
-class Clocks:
+class ClockAlignment:
     """The start of the merged run, the offset of each shard, and remarks on them.
 
     `error_ms` is what two of the clocks may differ by, None where nobody knows.
@@ -28,7 +28,7 @@ class Clocks:
     says: list[MergeFinding]
 
 
-def clocks_of(shards: Sequence[ShardRun]) -> Clocks:
+def align_clocks(shards: Sequence[ShardRun]) -> ClockAlignment:
     """Return how to place `shards`.
 
     Instances that share one `start_at` placed their due instants by it, each on its own clock: nothing is
@@ -40,13 +40,15 @@ def clocks_of(shards: Sequence[ShardRun]) -> Clocks:
     error_ms, says = _clock_errors(shards)
     if len(starts) == 1 and (shared := next(iter(starts))) is not None:
         says = [*_late(shards, started, shared), *says]
-        return Clocks(shared, "start_at", [0] * len(shards), error_ms, says)
+        return ClockAlignment(shared, "start_at", [0] * len(shards), error_ms, says)
     first = min(known, default=None)
     offsets_ns = [
         0 if first is None or instant is None else (instant - first) // _MICROSECOND * 1000
         for instant in started
     ]
-    return Clocks(first, "started_at", offsets_ns, error_ms, [*_apart(shards, known, len(starts) > 1), *says])
+    return ClockAlignment(
+        first, "started_at", offsets_ns, error_ms, [*_apart(shards, known, len(starts) > 1), *says]
+    )
 
 
 def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool) -> list[MergeFinding]:

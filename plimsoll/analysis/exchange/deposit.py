@@ -11,8 +11,8 @@ from plimsoll.analysis.exchange.product import (
     CachedRequest,
     DroppedIterations,
     FailedCheck,
+    ImportedItem,
     MeasureValue,
-    Product,
 )
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.analysis.statistics.summary import is_late
@@ -28,7 +28,7 @@ _MOST_MEASURES = 64
 _OTHER = "other"
 
 
-class Deposit:
+class ImportWriter:
     """Puts requests, measures and failed checks into `run`, in bounded memory."""
 
     def __init__(self, run: RunWriter) -> None:
@@ -52,7 +52,7 @@ class Deposit:
         for found in assembler.end():
             self._put(found)
 
-    def _put(self, found: Product) -> None:
+    def _put(self, found: ImportedItem) -> None:
         match found:
             case Request():
                 self._run.request(found)
@@ -100,7 +100,7 @@ class Deposit:
         return datetime.fromtimestamp(self.last_ns / 1e9, UTC) if self.last_ns else None
 
 
-def limited_reason(run: RunWriter, assembler: K6Assembler, remedy: str) -> str | None:
+def find_k6_limit(run: RunWriter, assembler: K6Assembler, remedy: str) -> str | None:
     """Return why the generator was the limit of what was recorded, and what to do; None if it was not."""
     if assembler.dropped:
         return (

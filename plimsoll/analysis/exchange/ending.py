@@ -22,7 +22,7 @@ _VERBS = {
 
 
 @dataclass(frozen=True)
-class Ending:
+class InstanceEnding:
     """One instance's end. None is what nobody knows; `says` is why it is not complete (hostile)."""
 
     name: str
@@ -36,7 +36,7 @@ class Ending:
     says: str | None
 
 
-def endings_of(shards: Sequence[ShardRun]) -> list[Ending]:
+def find_endings(shards: Sequence[ShardRun]) -> list[InstanceEnding]:
     """Return how all instances ended, by index: also those whose directory was not given."""
     planned = _planned(shards)
     there = [_ending(one, planned) for one in shards]
@@ -47,7 +47,7 @@ def endings_of(shards: Sequence[ShardRun]) -> list[Ending]:
     return [given.get(index) or _missing(index, of, planned) for index in range(of.of)]
 
 
-def outcome(endings: Sequence[Ending]) -> tuple[Status, str | None]:
+def merged_status(endings: Sequence[InstanceEnding]) -> tuple[Status, str | None]:
     """Return how the whole ended, and a reason that names every instance that did not come to its end."""
     found = {each.status for each in endings}
     status: Status = "failed" if found & {"failed", "truncated"} else "interrupted"
@@ -57,7 +57,7 @@ def outcome(endings: Sequence[Ending]) -> tuple[Status, str | None]:
     return status, ". ".join([said[0], *(text[:1].upper() + text[1:] for text in said[1:])])
 
 
-def skipped(shards: Sequence[ShardRun]) -> dict[str, int]:
+def sum_skipped(shards: Sequence[ShardRun]) -> dict[str, int]:
     """Return how many requests were skipped, by reason, over all that said so."""
     total: Counter[str] = Counter()
     for one in shards:
@@ -65,7 +65,7 @@ def skipped(shards: Sequence[ShardRun]) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def unsent(endings: Sequence[Ending]) -> int | None:
+def sum_unsent(endings: Sequence[InstanceEnding]) -> int | None:
     """Return how many requests were not sent; None if of an instance nobody knows."""
     total = 0
     for each in endings:
@@ -75,7 +75,7 @@ def unsent(endings: Sequence[Ending]) -> int | None:
     return total
 
 
-def remarks(endings: Sequence[Ending]) -> Iterator[MergeFinding]:
+def check_counts(endings: Sequence[InstanceEnding]) -> Iterator[MergeFinding]:
     """Yield what is not known of the counts, or contradicts itself."""
     silent = [
         each.index + 1
@@ -108,7 +108,7 @@ def _planned(shards: Sequence[ShardRun]) -> list[int] | None:
     return next((planned for planned in known if planned), None)
 
 
-def _ending(one: ShardRun, planned: list[int] | None) -> Ending:
+def _ending(one: ShardRun, planned: list[int] | None) -> InstanceEnding:
     shard = one.facts.shard
     own = planned[shard.index] if shard and planned else None
     sent = _sent(one)
@@ -124,7 +124,7 @@ def _ending(one: ShardRun, planned: list[int] | None) -> Ending:
         says = f"{says}; {gone}" if says else f"{one.name} is truncated: {gone}"
     index, segment = (shard.index, shard.segment) if shard else (None, None)
     known = None if _is_unknown(one) else sent
-    return Ending(one.name, index, segment, one, status, known, own, left, says)
+    return InstanceEnding(one.name, index, segment, one, status, known, own, left, says)
 
 
 def _cut_short(one: ShardRun, verb: str, own: int | None, left: int | None) -> str:
@@ -140,7 +140,7 @@ def _cut_short(one: ShardRun, verb: str, own: int | None, left: int | None) -> s
     return f"{one.name} {verb} after {done}{rest}{because}"
 
 
-def _missing(index: int, of: Shard, planned: list[int] | None) -> Ending:
+def _missing(index: int, of: Shard, planned: list[int] | None) -> InstanceEnding:
     segment = ":".join(of.sequence[index : index + 2]) or None
     name = f"instance {index + 1} of {of.of}" + (f" ({segment})" if segment else "")
     own = planned[index] if planned else None
@@ -149,7 +149,7 @@ def _missing(index: int, of: Shard, planned: list[int] | None) -> Ending:
     else:
         rest = f"all of its {counted(own, 'request')} count as unsent"
     says = f"{name} is missing: its run directory was not given; {rest}"
-    return Ending(name, index, segment, None, "missing", None, own, own, says)
+    return InstanceEnding(name, index, segment, None, "missing", None, own, own, says)
 
 
 def _is_unknown(one: ShardRun) -> bool:

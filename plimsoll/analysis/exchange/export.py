@@ -52,7 +52,7 @@ class ExportResult:
         return said
 
 
-def export(path: Path, to: str, out: Path, progress: Progress = lambda *_: None) -> ExportResult:
+def export_run(path: Path, to: str, out: Path, progress: Progress = lambda *_: None) -> ExportResult:
     """Write run directory `path` to `out` (`-`: standard output) in format `to`, one of `FORMATS`.
 
     `out` is whole or not there. `progress` is called with the requests done and all there are. Raises

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from plimsoll.analysis.exchange.export import export as export_run
+from plimsoll.analysis.exchange.export import export_run
 from plimsoll.analysis.exchange.formats import FORMATS, formats_help
 from plimsoll.common.files import STDOUT
 from plimsoll.common.hostile import printable

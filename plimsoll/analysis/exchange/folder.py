@@ -11,7 +11,7 @@ from plimsoll.rundir.names import FACTS_FILE
 
 
 @contextmanager
-def appearing(directory: Path, shards: Sequence[Path]) -> Iterator[Path]:
+def new_run_directory(directory: Path, shards: Sequence[Path]) -> Iterator[Path]:
     """Yield a hidden folder to write into, which becomes `directory` at the end of the block.
 
     A folder that exists is taken only if it holds some of `shards` and is no run itself, as what Locust's

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from plimsoll.analysis.exchange.deposit import Deposit
-from plimsoll.analysis.exchange.grinder_layout import Tests, done_ms
+from plimsoll.analysis.exchange.deposit import ImportWriter
+from plimsoll.analysis.exchange.grinder_layout import TestRows, done_ms
 from plimsoll.analysis.exchange.grinder_log import DataLog
-from plimsoll.analysis.exchange.grinder_names import NamesOfTests, names_beside
-from plimsoll.analysis.exchange.grinder_survey import Survey, notes_of, survey
+from plimsoll.analysis.exchange.grinder_names import TestNames, find_test_names
+from plimsoll.analysis.exchange.grinder_survey import Survey, describe_logs, survey
 from plimsoll.analysis.exchange.interleaving import merged
-from plimsoll.analysis.exchange.lines import each_once, ending_of, twice_over
+from plimsoll.analysis.exchange.lines import check_files, count_two_passes, decide_status
 from plimsoll.analysis.exchange.product import MeasureValue
 from plimsoll.analysis.exchange.result import ImportResult
 from plimsoll.analysis.statistics.summary import summarise
@@ -45,12 +45,12 @@ def import_grinder(
     the bytes read so far and all that will be. Raises ImportingError if one of `paths` is no data log,
     OutputError if the run directory cannot be written.
     """
-    each_once(paths)
-    advance = twice_over(paths, progress)
+    check_files(paths)
+    advance = count_two_passes(paths, progress)
     whole = survey(paths, advance)
-    known = NamesOfTests(dict(names or {}), set(composite))
+    known = TestNames(dict(names or {}), set(composite))
     for path in paths:
-        known.add(names_beside(path))
+        known.add(find_test_names(path))
     started_at = datetime.fromtimestamp(whole.first_ms // 1000, UTC).replace(
         microsecond=whole.first_ms % 1000 * _MS_US
     )
@@ -64,7 +64,7 @@ def import_grinder(
         status, reason = _ending(whole, run.target_died)
         run.finish(status, reason)
     point_latest(directory)
-    notes = notes_of(whole, known.composite, known.of) + records.notes()
+    notes = describe_logs(whole, known.composite, known.of) + records.notes()
     source = str(paths[0]) + (f" and {counted(len(paths) - 1, 'more log')}" if len(paths) > 1 else "")
     return ImportResult(source, directory, status, reason, records.requests, whole.broken_count, notes)
 
@@ -72,13 +72,13 @@ def import_grinder(
 class _Records:
     """Turns tests into records, and those that enclose others into measures."""
 
-    def __init__(self, run: RunWriter, names: NamesOfTests, base_ms: int) -> None:
+    def __init__(self, run: RunWriter, names: TestNames, base_ms: int) -> None:
         self._run, self._names, self._base_ms = run, names, base_ms
-        self._deposit = Deposit(run)
+        self._deposit = ImportWriter(run)
         self._routes: dict[int, int] = {}
         self.requests = self._composite_errors = 0
 
-    def add(self, tests: Tests) -> None:
+    def add(self, tests: TestRows) -> None:
         enclosing = np.isin(tests["test"], list(self._names.composite))
         for test in tests[enclosing]:
             self._measure(test)
@@ -107,7 +107,7 @@ class _Records:
         name = self._names.of(int(test["test"]))
         self._deposit.measure(MeasureValue(name, float(test["time_ms"]), "ms", done_ns, int(test["run"]) + 1))
 
-    def _records(self, tests: Tests) -> Records:
+    def _records(self, tests: TestRows) -> Records:
         records = np.zeros(len(tests), dtype=RECORD)
         status, failed = tests["status"], tests["errors"] > 0
         records["due_ns"] = (tests["start_ms"] - self._base_ms) * _MS_NS
@@ -126,7 +126,7 @@ class _Records:
         records["flags"] = REUSED * ((status > 0) & (tests["connections"] == 0))
         return records
 
-    def _route_numbers(self, tests: Tests) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
+    def _route_numbers(self, tests: TestRows) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
         numbers, at = np.unique(tests["test"], return_inverse=True)
         return np.array([self._route(number) for number in numbers.tolist()], dtype=np.uint16)[at]
 
@@ -139,7 +139,7 @@ class _Records:
         return route
 
 
-def _of_worker(log: DataLog, number: int) -> Iterator[Tests]:
+def _of_worker(log: DataLog, number: int) -> Iterator[TestRows]:
     """Yield the tests of a log, the threads numbered apart from other workers'."""
     for tests in log:
         tests["thread"] += number << 16
@@ -155,13 +155,13 @@ def _ending(whole: Survey, died: str | None) -> tuple[Status, str | None]:
         return "interrupted", f"The Grinder was ended while it wrote: {'; '.join(whole.cut_off[:3])}"
     if died:
         return "failed", died
-    return ending_of(whole.broken_count, sum(log.line for log in whole.logs))
+    return decide_status(whole.broken_count, sum(log.line for log in whole.logs))
 
 
 def _facts(
     paths: Sequence[Path],
     whole: Survey,
-    names: NamesOfTests,
+    names: TestNames,
     scenario: str,
     target: str | None,
     started_at: datetime,

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from plimsoll.analysis.exchange.grinder import import_grinder
-from plimsoll.analysis.exchange.grinder_names import given_names
+from plimsoll.analysis.exchange.grinder_names import read_test_names
 from plimsoll.analysis.exchange.options import json_option, out_option, scenario_option, target_option
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
@@ -55,7 +55,7 @@ def grinder(
     Exit codes: 0 everything was read; 1 imported, but The Grinder was killed while it wrote, or lines could
     not be read; 2 a file that is no data log.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    called = {} if names is None else given_names(names)
+    called = {} if names is None else read_test_names(names)
     with progress_bar("reading", "bytes", is_shown(progress)) as advance:
         imported = import_grinder(
             files,

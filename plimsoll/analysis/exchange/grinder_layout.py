@@ -44,10 +44,10 @@ _RANGES = {
     "connections": (0, 1 << 31),
 }
 TEST = np.dtype([(name, "<i8") for name in _RANGES])
-Tests = NDArray[np.void]
+TestRows = NDArray[np.void]
 
 
-def done_ms(tests: Tests) -> NDArray[np.int64]:
+def done_ms(tests: TestRows) -> NDArray[np.int64]:
     """Return when each of the tests ended, milliseconds since the epoch."""
     ended: NDArray[np.int64] = tests["start_ms"] + tests["time_ms"]
     return ended
@@ -65,7 +65,7 @@ class Layout:
     width: int
     http: bool
 
-    def tests(self, values: NDArray[np.float64]) -> Tests | None:
+    def tests(self, values: NDArray[np.float64]) -> TestRows | None:
         """Return `values`, shape (n, width), as tests, shape (n,); None if one is out of its range."""
         if values.shape[1] != self.width:
             return None
@@ -93,7 +93,7 @@ class Layout:
         return "holds a value that is no number"
 
 
-def layout(header: str, first: str | None) -> Layout:
+def parse_header(header: str, first: str | None) -> Layout:
     """Return the layout that `header` names. `first` is the line after it, None where there is none.
 
     A script's own column may have commas in its name: where the first line has fewer values than the header

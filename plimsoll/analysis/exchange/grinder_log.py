@@ -6,8 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from plimsoll.analysis.exchange.grinder_layout import SEPARATOR, TEST, Layout, NoLayoutError, Tests, layout
-from plimsoll.analysis.exchange.lines import CutOffError, ImportingError, lines_of
+from plimsoll.analysis.exchange.grinder_layout import (
+    SEPARATOR,
+    TEST,
+    Layout,
+    NoLayoutError,
+    TestRows,
+    parse_header,
+)
+from plimsoll.analysis.exchange.lines import CutOffError, ImportingError, read_file_lines
 from plimsoll.common.hostile import printable
 
 _BLOCK_LINES = 1 << 14
@@ -32,7 +39,7 @@ class DataLog:
         self.http = False
         self._advance = advance
 
-    def __iter__(self) -> Iterator[Tests]:
+    def __iter__(self) -> Iterator[TestRows]:
         """Yield the tests. Raises ImportingError if this is no data log of The Grinder."""
         lines = self._lines()
         header = next(lines, None)
@@ -49,7 +56,7 @@ class DataLog:
 
     def _layout(self, header: str, first: str | None) -> Layout:
         try:
-            place = layout(header, first)
+            place = parse_header(header, first)
         except NoLayoutError as error:
             raise ImportingError(f"{self.path}: {error}") from None
         self.http = place.http
@@ -59,7 +66,7 @@ class DataLog:
         """Yield whole lines."""
         last: bytes | None = None
         try:
-            for line in lines_of(self.path, self._advance):
+            for line in read_file_lines(self.path, self._advance):
                 if last is not None:
                     yield last.decode("utf-8", errors="replace")
                 last = line
@@ -72,7 +79,7 @@ class DataLog:
         elif self.cut_off is None:
             self.cut_off = "its last line is cut off"
 
-    def _block(self, lines: list[str], place: Layout) -> Iterator[Tests]:
+    def _block(self, lines: list[str], place: Layout) -> Iterator[TestRows]:
         values = np.empty((0, 0))
         if not lines[0].isspace():  # of nothing but blank lines loadtxt warns
             with suppress(ValueError, OverflowError):
@@ -85,7 +92,7 @@ class DataLog:
         self.tests += len(tests)
         yield tests
 
-    def _one_by_one(self, lines: list[str], place: Layout) -> Tests:
+    def _one_by_one(self, lines: list[str], place: Layout) -> TestRows:
         """Return the tests of the lines that can be read."""
         good = []
         for line in lines:

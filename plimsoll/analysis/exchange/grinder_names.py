@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plimsoll.analysis.exchange.lines import CutOffError, ImportingError, lines_of
+from plimsoll.analysis.exchange.lines import CutOffError, ImportingError, read_file_lines
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.names import FACTS_FILE, ROUTES_FILE
@@ -30,7 +30,7 @@ _GIVEN = re.compile(r"\s*(-?\d{1,10})(?:\s*[=:,]\s*|\s+)(\S.*?)\s*")
 
 
 @dataclass
-class NamesOfTests:
+class TestNames:
     """Descriptions by number of test; numbers of tests that enclose others; the version of The Grinder."""
 
     descriptions: dict[int, str] = field(default_factory=dict)
@@ -48,14 +48,14 @@ class NamesOfTests:
             name = f"{name} (test {number})"
         return name
 
-    def add(self, further: "NamesOfTests") -> None:
+    def add(self, further: "TestNames") -> None:
         """Take what is new in `further`."""
         self.descriptions = further.descriptions | self.descriptions
         self.composite |= further.composite
         self.version = self.version or further.version
 
 
-def given_names(path: Path) -> dict[int, str]:
+def read_test_names(path: Path) -> dict[int, str]:
     """Return what file `path` calls the tests: a number and a name on each line. Raises SettingsError."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -76,9 +76,9 @@ def given_names(path: Path) -> dict[int, str]:
     return names
 
 
-def names_beside(data_log: Path) -> NamesOfTests:
+def find_test_names(data_log: Path) -> TestNames:
     """Return what is known beside `data_log`; nothing where nothing is there."""
-    found = NamesOfTests()
+    found = TestNames()
     for worker_log in _worker_logs(data_log):
         if worker_log.is_file():
             with suppress(OSError, ImportingError):  # names are a courtesy
@@ -98,8 +98,8 @@ def _worker_logs(data_log: Path) -> list[Path]:
     return []
 
 
-def _from_worker_log(path: Path) -> NamesOfTests:
-    found, in_table = NamesOfTests(), False
+def _from_worker_log(path: Path) -> TestNames:
+    found, in_table = TestNames(), False
     for line in _head_and_tail(path):
         if found.version is None and (version := _VERSION.search(line)):
             found.version = version[1]
@@ -120,7 +120,7 @@ def _head_and_tail(path: Path) -> Iterator[str]:
     rest = 0 if whole else max(path.stat().st_size - _TAIL_BYTES, 0)
     if whole or rest:
         try:
-            for number, line in enumerate(lines_of(path)):
+            for number, line in enumerate(read_file_lines(path)):
                 if not whole and number == _HEAD_LINES:
                     break
                 yield line.decode("utf-8", errors="replace")

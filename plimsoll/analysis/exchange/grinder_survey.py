@@ -94,7 +94,7 @@ def _read(log: DataLog, whole: Survey) -> None:
         whole.spans_ms.append((first_ms, last_ms, log.path))
 
 
-def notes_of(whole: Survey, composite: set[int], name: Callable[[int], str]) -> list[str]:
+def describe_logs(whole: Survey, composite: set[int], name: Callable[[int], str]) -> list[str]:
     """Return what whoever imports should know of the logs."""
     notes = list(whole.broken)
     if apart := whole.apart():

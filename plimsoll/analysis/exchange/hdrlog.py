@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.exchange.format import Format, by_blocks
-from plimsoll.analysis.exchange.histogram import LARGEST, encoded, highest, slots
+from plimsoll.analysis.exchange.histogram import LARGEST, encode_counts, slot_upper_us, slots_of
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import WARMUP, Records
 
 TAGS = ("response", "service")
-_SLOTS = int(slots(np.array([LARGEST]))[0]) + 1
+_SLOTS = int(slots_of(np.array([LARGEST]))[0]) + 1
 
 
 def header(started_at: datetime | None) -> str:
@@ -52,8 +52,8 @@ class _Intervals:
         response_us = service_us + block["lag_us"]
         seconds = np.maximum.accumulate((block["due_ns"] + response_us * 1000) // 10**9)
         found = {
-            "response": slots(np.minimum(response_us, LARGEST)),
-            "service": slots(np.minimum(service_us, LARGEST)),
+            "response": slots_of(np.minimum(response_us, LARGEST)),
+            "service": slots_of(np.minimum(service_us, LARGEST)),
         }
         seconds = np.maximum(seconds, self._second)
         changes = np.flatnonzero(np.diff(seconds, prepend=self._second))
@@ -71,8 +71,8 @@ class _Intervals:
         for tag, counts in self._counts.items():
             used = np.flatnonzero(counts)
             if len(used):
-                largest_ms = highest(int(used[-1])) / 1000
-                lines.append(f"Tag={tag},{self._second}.000,1.000,{largest_ms:.3f},{encoded(counts)}\n")
+                largest_ms = slot_upper_us(int(used[-1])) / 1000
+                lines.append(f"Tag={tag},{self._second}.000,1.000,{largest_ms:.3f},{encode_counts(counts)}\n")
                 counts[used] = 0
         return "".join(lines)
 

@@ -19,7 +19,7 @@ _HALF = 1 << _HALF_BITS
 _V2, _V2_COMPRESSED = 0x1C849313, 0x1C849314
 
 
-def slots(values: NDArray[Any]) -> NDArray[np.int64]:
+def slots_of(values: NDArray[Any]) -> NDArray[np.int64]:
     """Return the index of each of `values`, whole numbers from 0 to `LARGEST`, in the array of counts."""
     whole = values.astype(np.int64)
     bits = np.frexp(whole.astype(np.float64))[1].astype(np.int64)
@@ -28,13 +28,13 @@ def slots(values: NDArray[Any]) -> NDArray[np.int64]:
     return found
 
 
-def highest(slot: int) -> int:
+def slot_upper_us(slot: int) -> int:
     """Return the largest value that is counted in `slot`."""
     bucket = max((slot >> _HALF_BITS) - 1, 0)
     return ((slot - (bucket << _HALF_BITS) + 1) << bucket) - 1
 
 
-def encoded(counts: NDArray[np.int64]) -> str:
+def encode_counts(counts: NDArray[np.int64]) -> str:
     """Return the counts, shape (any,), as HdrHistogram's V2 encoding, compressed, in base 64."""
     used = np.flatnonzero(counts)
     payload, before = bytearray(), -1

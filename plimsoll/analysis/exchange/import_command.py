@@ -7,7 +7,7 @@ import click
 
 from plimsoll.analysis.exchange.accesslog_command import accesslog
 from plimsoll.analysis.exchange.grinder_command import grinder
-from plimsoll.analysis.exchange.k6 import import_file
+from plimsoll.analysis.exchange.k6 import import_k6
 from plimsoll.analysis.exchange.lines import ImportingError
 from plimsoll.analysis.exchange.locust_command import locust
 from plimsoll.analysis.exchange.options import json_option, out_option, scenario_option, target_option
@@ -63,7 +63,7 @@ def k6(
         raise ImportingError("\n".join(f"{path}: there is no such file" for path in missing))
     imported = []
     for path in files:
-        one = import_file(path, out, scenario=scenario, target=target, timeout_s=timeout_s)
+        one = import_k6(path, out, scenario=scenario, target=target, timeout_s=timeout_s)
         imported.append(one)
         if not as_json:
             click.echo("\n".join(printable(line, 4096) for line in one.lines()))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from plimsoll.analysis.exchange.ending import Ending
+from plimsoll.analysis.exchange.ending import InstanceEnding
 from plimsoll.analysis.exchange.shard import ShardRun
 from plimsoll.analysis.statistics.percentiles import Microseconds, Sample, Times, narrow
 from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
@@ -18,7 +18,7 @@ from plimsoll.rundir.records import QUEUED, WARMUP, RequestFile
 Progress = Callable[[int], None]
 
 
-def instance_of(ending: Ending, progress: Progress) -> Instance:
+def measure_instance(ending: InstanceEnding, progress: Progress) -> Instance:
     """Read the records of one instance, 8 bytes of memory each, and return what `summary.json` says of it."""
     shard = ending.shard
     if shard is None:
@@ -53,7 +53,7 @@ def instance_of(ending: Ending, progress: Progress) -> Instance:
     )
 
 
-def limited_reason(
+def describe_late_instances(
     instances: Sequence[Instance],
     shards: Sequence[ShardRun],
     lag_ms: float | None,

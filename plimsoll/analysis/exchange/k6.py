@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from plimsoll.analysis.exchange.deposit import Deposit, limited_reason, peek
+from plimsoll.analysis.exchange.deposit import ImportWriter, find_k6_limit, peek
 from plimsoll.analysis.exchange.k6_assembler import K6Assembler
 from plimsoll.analysis.exchange.k6_reader import K6Reader
 from plimsoll.analysis.exchange.k6_sample import NS
-from plimsoll.analysis.exchange.lines import ImportingError, ending_of, lines_of
+from plimsoll.analysis.exchange.lines import ImportingError, decide_status, read_file_lines
 from plimsoll.analysis.exchange.result import ImportResult
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.rundir.facts import GeneratorHost, Program, RunFacts, RunTarget
@@ -17,7 +17,7 @@ from plimsoll.rundir.write import RunWriter, Status
 REMEDY = "raise the executor's maxVUs, or lower its rate"
 
 
-def import_file(
+def import_k6(
     path: Path, results: Path, *, scenario: str = "k6", target: str | None = None, timeout_s: float = 60.0
 ) -> ImportResult:
     """Write a run directory into `results` from `path`: `k6 run --out json=FILE` or `csv=FILE`, gzip or not.
@@ -25,7 +25,7 @@ def import_file(
     `target` is the base URL to note (k6 does not write it), `timeout_s` k6's time-out. Raises ImportingError
     if there is no sample in `path`, OutputError if the run directory cannot be written.
     """
-    reader = K6Reader(lines_of(path))
+    reader = K6Reader(read_file_lines(path))
     first, items = peek(reader)
     if first is None:
         raise ImportingError(_nothing_in(path, reader))
@@ -34,9 +34,9 @@ def import_file(
     assembler = K6Assembler(base_ns, timeout_s)
     directory = new_directory(results, directory_name(started_at, scenario))
     with RunWriter(directory, _facts(path, scenario, target, started_at), summarise, at_once=False) as run:
-        deposit = Deposit(run)
+        deposit = ImportWriter(run)
         deposit.all_of(items, assembler)
-        limited = limited_reason(run, assembler, REMEDY)
+        limited = find_k6_limit(run, assembler, REMEDY)
         run.update(
             loop="open" if assembler.knows_lag or assembler.dropped else "closed",
             generator_limited=limited is not None,
@@ -55,10 +55,10 @@ def _ending(reader: K6Reader, died: str | None) -> tuple[Status, str | None]:
         return "interrupted", f"k6 was ended while it wrote: {reader.cut_off}"
     if died:
         return "failed", died
-    return ending_of(reader.broken_count, reader.line)
+    return decide_status(reader.broken_count, reader.line)
 
 
-def _notes(reader: K6Reader, assembler: K6Assembler, deposit: Deposit) -> list[str]:
+def _notes(reader: K6Reader, assembler: K6Assembler, deposit: ImportWriter) -> list[str]:
     notes = list(reader.broken)
     if assembler.strays:
         notes.append(f"{assembler.strays} samples belong to no request: the output begins in the middle")

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from plimsoll.analysis.exchange.k6_errors import DIAL_TIMEOUT_CODE, error_kind
-from plimsoll.analysis.exchange.k6_names import FILES, measure_of, route_of
+from plimsoll.analysis.exchange.k6_names import FILES, measure_of, route_of_tags
 from plimsoll.analysis.exchange.k6_sample import NS, K6Definition, K6Sample
 from plimsoll.analysis.exchange.product import (
     CachedRequest,
     DroppedIterations,
     FailedCheck,
+    ImportedItem,
     MeasureValue,
-    Product,
 )
 from plimsoll.rundir.records import Request
 
@@ -85,7 +85,7 @@ class K6Assembler:
         """Take what k6 says of a metric."""
         self._definitions[definition.metric] = definition
 
-    def feed(self, sample: K6Sample) -> Iterator[Product]:
+    def feed(self, sample: K6Sample) -> Iterator[ImportedItem]:
         """Take one sample and yield what is now whole."""
         if self.base_ns is None:
             self.base_ns = sample.time_ns - NS
@@ -101,13 +101,13 @@ class K6Assembler:
         else:
             yield from self._other(sample)
 
-    def end(self) -> Iterator[Product]:
+    def end(self) -> Iterator[ImportedItem]:
         """Yield what was still waiting for more."""
         yield from self._close()
         yield from self._waiting.values()
         self._waiting.clear()
 
-    def _close(self) -> Iterator[Product]:
+    def _close(self) -> Iterator[ImportedItem]:
         whole, self._open = self._open, None
         if whole is None:
             return
@@ -152,7 +152,7 @@ class K6Assembler:
             tls_us=round(shaking * 1000),
             ttfb_us=round((blocked_ms + whole.ms("sending") + whole.ms("waiting")) * 1000) if answered else 0,
             total_us=total_ns // 1000,
-            route=route_of(tags),
+            route=route_of_tags(tags),
             status=status,
             error=error,
             reused=answered and connecting == 0 and shaking == 0,
@@ -173,7 +173,7 @@ class K6Assembler:
             due_ns=self._since_ns(whole.time_ns - total_ns),
             total_us=total_ns // 1000,
             ttfb_us=total_ns // 1000 if status else 0,
-            route=route_of(tags),
+            route=route_of_tags(tags),
             status=status,
             error=_wrong(status) if not status or needed else "none",
             bytes=max(int(whole.values.get("browser_data_received", 0.0)), 0),
@@ -183,7 +183,7 @@ class K6Assembler:
             client=_number(tags.get("client")),  # k6 gives a browser's requests no tag vu
         )
 
-    def _other(self, sample: K6Sample) -> Iterator[Product]:
+    def _other(self, sample: K6Sample) -> Iterator[ImportedItem]:
         metric, tags = sample.metric, sample.tags
         if metric == BYTES:
             if request := self._waiting.pop((tags.get("vu", ""), tags.get("slot", "")), None):
@@ -202,7 +202,7 @@ class K6Assembler:
         elif metric == "checks":
             if sample.value == 0:
                 yield FailedCheck(
-                    route_of(tags),
+                    route_of_tags(tags),
                     tags.get("detail") or tags.get("check", "check"),
                     tags.get("kind", "check_failed"),
                     self._since_ns(sample.time_ns),

@@ -1,7 +1,7 @@
 """The names of k6's requests and metrics in a run directory: few, and never an address. Pure."""
 
 from plimsoll.analysis.exchange.k6_sample import K6Definition, K6Sample
-from plimsoll.analysis.exchange.kinds import kind_of
+from plimsoll.analysis.exchange.kinds import route_of_url
 
 _LONGEST = 48
 _VITALS = "browser_web_vital_"
@@ -11,7 +11,7 @@ FILES = {"Stylesheet", "Script", "Image", "Font", "Media", "Manifest", "Other"}
 _NOT_MEASURES = ("http_req", "browser_http_req", "browser_data", "plimsoll_")
 
 
-def route_of(tags: dict[str, str]) -> str:
+def route_of_tags(tags: dict[str, str]) -> str:
     """Return the route of a request.
 
     Its tag `step` (a browser's files apart); else `name` where the script gave one; else its group; else the
@@ -25,7 +25,7 @@ def route_of(tags: dict[str, str]) -> str:
     group = tags.get("group", "").rpartition("::")[2]
     if group:
         return _short(group)
-    return kind_of(name or tags.get("url", ""))
+    return route_of_url(name or tags.get("url", ""))
 
 
 def measure_of(sample: K6Sample, definition: K6Definition | None) -> tuple[str, str] | None:
@@ -50,7 +50,7 @@ def measure_of(sample: K6Sample, definition: K6Definition | None) -> tuple[str, 
 def _page(tags: dict[str, str]) -> str:
     """Web vitals come when a page is left, so that only the page itself says whose they are."""
     name = tags.get("name") or tags.get("url", "")
-    return kind_of(name) if _address(name) else _short(name)
+    return route_of_url(name) if _address(name) else _short(name)
 
 
 def _address(name: str) -> bool:

@@ -50,7 +50,7 @@ _SEGMENT = re.compile(r"[a-z][a-z_-]{0,23}")
 
 
 @lru_cache(maxsize=4096)
-def kind_of(url: str) -> str:
+def route_of_url(url: str) -> str:
     """Return the kind of an address or target: `page`, `image`, `login` and so on.
 
     Where no rule knows it, it is the first segment of the path if that is a plain word; else `other`.

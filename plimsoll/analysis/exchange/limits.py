@@ -16,7 +16,7 @@ _UNITS_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1, "us": 0.001, "µs"
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)", re.ASCII)
 
 
-def judge(limit: str, summary: Mapping[str, Any], status: str, generator_limited: bool) -> LimitVerdict:
+def judge_limit(limit: str, summary: Mapping[str, Any], status: str, generator_limited: bool) -> LimitVerdict:
     """Return what became of `limit`, as run.json has it (p99.9=800ms), by what summary.json says."""
     figure, _, value = limit.partition("=")
     counts = summary["requests"]
@@ -33,7 +33,7 @@ def judge(limit: str, summary: Mapping[str, Any], status: str, generator_limited
     return LimitVerdict(limit=limit, outcome=outcome, says=says)
 
 
-def limits_of(all_limits: Sequence[Sequence[str]]) -> list[str]:
+def collect_limits(all_limits: Sequence[Sequence[str]]) -> list[str]:
     """Return the limits that any instance was given, each once."""
     return list(dict.fromkeys(limit for limits in all_limits for limit in limits))
 

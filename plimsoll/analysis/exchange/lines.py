@@ -29,7 +29,7 @@ class CutOffError(Exception):
     """The file ends in the middle, as a killed program leaves it; the message says how."""
 
 
-def ending_of(broken: int, lines: int) -> tuple[Status, str | None]:
+def decide_status(broken: int, lines: int) -> tuple[Status, str | None]:
     """Return how an import ends if so many of its `lines` could not be read: over 1 % is no run. Pure."""
     if not broken:
         return "complete", None
@@ -37,7 +37,7 @@ def ending_of(broken: int, lines: int) -> tuple[Status, str | None]:
     return ("failed" if broken > _MOST_BROKEN * lines else "complete"), reason
 
 
-def lines_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
+def read_file_lines(path: Path, advance: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
     """Yield the lines of `path` with their line feeds; one longer than 1 MiB comes in pieces.
 
     `advance` is called now and then with the bytes of the file that were read since its last call. Raises
@@ -62,7 +62,7 @@ def lines_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> Ite
         raise ImportingError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def each_once(paths: Sequence[Path]) -> None:
+def check_files(paths: Sequence[Path]) -> None:
     """Return if each of `paths` is a file, and given once. Raises ImportingError, a line for each other."""
     wrong = [f"{path}: there is no such file" for path in paths if not path.is_file()]
     seen: set[Path] = set()
@@ -76,7 +76,7 @@ def each_once(paths: Sequence[Path]) -> None:
         raise ImportingError("\n".join(wrong))
 
 
-def twice_over(paths: Sequence[Path], progress: Callable[[int, int], None]) -> Callable[[int], None]:
+def count_two_passes(paths: Sequence[Path], progress: Callable[[int, int], None]) -> Callable[[int], None]:
     """Return what to call with bytes that were read, where all of `paths` are read twice."""
     total, done = 2 * sum(path.stat().st_size for path in paths), 0
 

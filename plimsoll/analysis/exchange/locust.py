@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.exchange.interleaving import merged
-from plimsoll.analysis.exchange.lines import ImportingError, each_once, ending_of, twice_over
+from plimsoll.analysis.exchange.lines import ImportingError, check_files, count_two_passes, decide_status
 from plimsoll.analysis.exchange.locust_log import LocustLog
 from plimsoll.analysis.exchange.result import ImportResult
 from plimsoll.analysis.statistics.summary import summarise
@@ -34,8 +34,8 @@ def import_locust(
 
     Raises ImportingError if one of them is none, OutputError if the run directory cannot be written.
     """
-    each_once(paths)
-    advance = twice_over(paths, progress)
+    check_files(paths)
+    advance = count_two_passes(paths, progress)
     logs = [LocustLog(path, advance) for path in paths]
     base_ns, end_ns = _span_ns(logs)
     started_at = datetime.fromtimestamp(base_ns // 10**9, UTC).replace(microsecond=base_ns % 10**9 // 1000)
@@ -105,4 +105,4 @@ def _ending(logs: Sequence[LocustLog], died: str | None) -> tuple[Status, str | 
         return "interrupted", f"Locust was ended while it wrote: {'; '.join(cut_off[:3])}"
     if died:
         return "failed", died
-    return ending_of(sum(log.broken_count for log in logs), sum(log.line for log in logs))
+    return decide_status(sum(log.broken_count for log in logs), sum(log.line for log in logs))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.exchange.kinds import kind_of
-from plimsoll.analysis.exchange.lines import CutOffError, ImportingError, lines_of
+from plimsoll.analysis.exchange.kinds import route_of_url
+from plimsoll.analysis.exchange.lines import CutOffError, ImportingError, read_file_lines
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.records import RECORD, Records, error_number
 
@@ -85,7 +85,7 @@ class LocustLog:
     def _lines(self) -> Iterator[bytes]:
         last: bytes | None = None
         try:
-            for line in lines_of(self.path, self._advance):
+            for line in read_file_lines(self.path, self._advance):
                 if last is not None:
                     yield last
                 last = line
@@ -109,7 +109,7 @@ class LocustLog:
         if not all(isinstance(text, str) for text in (method, name, error)) or status > 0xFFFF:
             return None
         number = error_number(_kind(error, status))
-        route = self._route_number(route_name(name))
+        route = self._route_number(locust_route(name))
         due_ns, user, total_us = start_us * 1000, user & 0xFFFF, min(total_us, _LARGEST_US)
         return (due_ns, 0, 0, 0, 0, 0, total_us, size, -1, 0, user, route, status, 0, number, 0)
 
@@ -119,10 +119,10 @@ class LocustLog:
             self.broken.append(f"{printable(self.path.name)}: line {self.line} is no request")
 
 
-def route_name(name: str) -> str:
+def locust_route(name: str) -> str:
     """Return the route of what Locust calls a request: an address only by its kind, as in other imports."""
     if not name or name.startswith("/") or "://" in name or "?" in name:
-        return kind_of(name)
+        return route_of_url(name)
     return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 

@@ -7,7 +7,7 @@ from plimsoll.rundir.facts import MemberCounts
 from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP
 
 
-def members_of(shards: Sequence[ShardRun]) -> MemberCounts | None:
+def count_members(shards: Sequence[ShardRun]) -> MemberCounts | None:
     """Return the members of all instances together; None where no instance says that it had any.
 
     A client belongs to one instance, so clients add up. Accounts do not: every instance uses them from the

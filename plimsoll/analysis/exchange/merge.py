@@ -7,16 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.exchange import ending
 from plimsoll.analysis.exchange.answers import not_as_logged
 from plimsoll.analysis.exchange.checks import check
-from plimsoll.analysis.exchange.clocks import Clocks, clocks_of
-from plimsoll.analysis.exchange.ending import Ending, endings_of
+from plimsoll.analysis.exchange.clocks import ClockAlignment, align_clocks
+from plimsoll.analysis.exchange.ending import (
+    InstanceEnding,
+    check_counts,
+    find_endings,
+    merged_status,
+    sum_skipped,
+    sum_unsent,
+)
 from plimsoll.analysis.exchange.events import copy_events
-from plimsoll.analysis.exchange.folder import appearing
-from plimsoll.analysis.exchange.instances import instance_of, limited_reason
-from plimsoll.analysis.exchange.limits import judge, limits_of
-from plimsoll.analysis.exchange.members import members_of
+from plimsoll.analysis.exchange.folder import new_run_directory
+from plimsoll.analysis.exchange.instances import describe_late_instances, measure_instance
+from plimsoll.analysis.exchange.limits import collect_limits, judge_limit
+from plimsoll.analysis.exchange.members import count_members
 from plimsoll.analysis.exchange.order import done_ns, in_order, window_of
 from plimsoll.analysis.exchange.shard import ShardRun, open_shards
 from plimsoll.analysis.statistics.summary import summarise
@@ -34,7 +40,7 @@ Progress = Callable[[int, int], None]
 _LONGEST = 20_000  # characters of what is said of all instances together
 
 
-def merge(
+def merge_shards(
     paths: Sequence[Path],
     directory: Path,
     progress: Progress = lambda *_: None,
@@ -50,15 +56,15 @@ def merge(
     """
     shards = open_shards(paths, now_s)
     check(shards)
-    clocks, endings = clocks_of(shards), endings_of(shards)
+    clocks, endings = align_clocks(shards), find_endings(shards)
     read = _ReadCounter(progress, 3 * sum(one.records for one in shards))
-    with appearing(directory, [one.path for one in shards]) as hidden:
+    with new_run_directory(directory, [one.path for one in shards]) as hidden:
         run = RunWriter(hidden, _facts(shards, clocks), summarise, at_once=False)
         try:
             end_ns = _merge_records(shards, clocks, run, read)
             copy_events(shards, clocks.offsets_ns, run)
             _copy_rejects(shards, hidden)
-            run.unsent.skipped = ending.skipped(shards)
+            run.unsent.skipped = sum_skipped(shards)
             run.finish("complete", stop_ns=end_ns)  # _complete() says below what it was
             _complete(run, shards, endings, clocks, read)
         except BaseException:
@@ -68,7 +74,9 @@ def merge(
     return run
 
 
-def _merge_records(shards: Sequence[ShardRun], clocks: Clocks, run: RunWriter, read: "_ReadCounter") -> int:
+def _merge_records(
+    shards: Sequence[ShardRun], clocks: ClockAlignment, run: RunWriter, read: "_ReadCounter"
+) -> int:
     """Append all records, and return when the last was done."""
     window, end_ns = window_of(len(shards)), 0
     streams = [
@@ -98,7 +106,7 @@ class _ReadCounter:
         self(self._total - self._done)
 
 
-def _facts(shards: Sequence[ShardRun], clocks: Clocks) -> RunFacts:
+def _facts(shards: Sequence[ShardRun], clocks: ClockAlignment) -> RunFacts:
     """Return what is true of all. Every instance reads the whole log, so one that did says what is in it."""
     first = min(shards, key=lambda one: (one.facts.started_at is None, str(one.facts.started_at)))
     through = next((one for one in shards if one.facts.shard and one.facts.shard.planned), first)
@@ -143,27 +151,31 @@ def _copy_rejects(shards: Sequence[ShardRun], directory: Path) -> None:
 
 
 def _complete(
-    run: RunWriter, shards: Sequence[ShardRun], endings: Sequence[Ending], clocks: Clocks, read: _ReadCounter
+    run: RunWriter,
+    shards: Sequence[ShardRun],
+    endings: Sequence[InstanceEnding],
+    clocks: ClockAlignment,
+    read: _ReadCounter,
 ) -> None:
     """Add to `summary.json` and `run.json` what the records alone do not show."""
     path = run.directory / SUMMARY_FILE
     summary: dict[str, Any] = read_json(path)
-    instances = [instance_of(each, read) for each in endings]
-    requests, left = summary["requests"], ending.unsent(endings)
+    instances = [measure_instance(each, read) for each in endings]
+    requests, left = summary["requests"], sum_unsent(endings)
     requests["unsent"] = left
     requests["total"] = None if left is None else requests["total"] + left
     requests["retried"] = sum(one.counts.retried for one in shards if one.counts)
-    if members := members_of(shards):
+    if members := count_members(shards):
         summary["members"] = members.model_dump()
     if other := _harmless(not_as_logged(shards)):
         summary["not_as_logged"] = other
     summary["instances"] = [one.model_dump(mode="json", by_alias=True) for one in instances]
     open_loop = run.facts.loop == "open"
     lag_ms, response_ms = (_least(summary[key]) if open_loop else None for key in ("lag_ms", "response_ms"))
-    limited = limited_reason(instances, shards, lag_ms, response_ms)
-    status, reason = ending.outcome(endings)
-    limits = limits_of([one.facts.limits or [] for one in shards])
-    if verdicts := [judge(limit, summary, status, limited is not None) for limit in limits]:
+    limited = describe_late_instances(instances, shards, lag_ms, response_ms)
+    status, reason = merged_status(endings)
+    limits = collect_limits([one.facts.limits or [] for one in shards])
+    if verdicts := [judge_limit(limit, summary, status, limited is not None) for limit in limits]:
         summary["limits"] = [verdict.model_dump() for verdict in verdicts]
     replace_json(path, summary)
     read.all_of_it()
@@ -183,8 +195,8 @@ def _complete(
     )
 
 
-def _says(clocks: Clocks, endings: Sequence[Ending]) -> list[MergeFinding]:
-    said = [*clocks.says, *ending.remarks(endings)]
+def _says(clocks: ClockAlignment, endings: Sequence[InstanceEnding]) -> list[MergeFinding]:
+    said = [*clocks.says, *check_counts(endings)]
     harmless = [one.model_copy(update={"text": _harmless(one.text)}) for one in said]
     return gravest_first(harmless)
 

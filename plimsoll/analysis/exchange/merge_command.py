@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from plimsoll.analysis.exchange.merge import merge as merge_shards
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.analysis.statistics.summary import outcome_lines
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option

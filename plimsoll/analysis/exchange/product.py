@@ -40,4 +40,4 @@ class CachedRequest:
     """A request of the browser's that never left it."""
 
 
-Product = Request | MeasureValue | DroppedIterations | FailedCheck | CachedRequest
+ImportedItem = Request | MeasureValue | DroppedIterations | FailedCheck | CachedRequest

@@ -22,7 +22,7 @@ from types import FrameType
 
 from pydantic import BaseModel
 
-from plimsoll.analysis.exchange.deposit import Deposit, limited_reason
+from plimsoll.analysis.exchange.deposit import ImportWriter, find_k6_limit
 from plimsoll.analysis.exchange.k6_assembler import K6Assembler
 from plimsoll.analysis.exchange.k6_reader import K6Reader
 from plimsoll.analysis.exchange.lines import lines_from_pipe
@@ -109,7 +109,7 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
         status, reason = run_status(
             k6_status(code, interrupts.count > 0, log), samples, run.target_died, job.one_failure_a_day
         )
-        limited = limited_reason(run, samples.assembler, job.remedy)
+        limited = find_k6_limit(run, samples.assembler, job.remedy)
         run.update(generator_limited=limited is not None, generator_limited_reason=limited)
         run.finish(status, reason)
     broken = samples.reader.broken_count or samples.deposit.failed_checks or too_many_missing(samples)
@@ -204,7 +204,7 @@ def _take(
         return process.poll() is not None
 
     reader = K6Reader(lines_from_pipe(descriptor, ended))
-    deposit = Deposit(run)
+    deposit = ImportWriter(run)
     deposit.all_of(reader, assembler)
     progress(assembler.iterations, assembler.iterations)
     return Samples(reader, assembler, deposit)
@@ -216,7 +216,7 @@ class Samples:
 
     reader: K6Reader
     assembler: K6Assembler
-    deposit: Deposit
+    deposit: ImportWriter
 
 
 def k6_status(code: int, interrupted: bool, log: str) -> tuple[Status, str | None]:

@@ -19,7 +19,7 @@ from locust.env import Environment
 from locust.exception import StopUser
 from locust.runners import STATE_MISSING, LocalRunner, MasterRunner, WorkerNode, WorkerRunner
 
-from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.find import point_latest
@@ -450,7 +450,7 @@ class Master:
             _print(f"Copy them here, then: plimsoll merge {directory}/shards/* --out {directory}")
             return False
         try:
-            run = merge(shards, directory)
+            run = merge_shards(shards, directory)
             point_latest(directory)
         except PlimsollError as error:
             _print(str(error))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.exchange.export import export
+from plimsoll.analysis.exchange.export import export_run
 from plimsoll.rundir.read import RunDirectory
 from tests.support.maven import jars
 from tests.support.paths import ROOT
@@ -35,13 +35,13 @@ def processed(log: Path, tag: str, path: str) -> tuple[int, float]:
 def test_java_reads_what_is_exported(tmp_path: Path) -> None:
     path = jars(POM, tmp_path / "lib")
     run = RunDirectory.open(write_run(tmp_path / "run", traffic(60, 60), summary={}))
-    export(run.path, "hdr", tmp_path / "x.hlog")
+    export_run(run.path, "hdr", tmp_path / "x.hlog")
     records = load_records(run.path)
     service_us = records["total_us"].astype("i8")  # a failure at the time at which it failed
     for tag, took_us in (("response", service_us + records["lag_us"]), ("service", service_us)):
         count, largest_ms = processed(tmp_path / "x.hlog", tag, path)
         assert count == len(records)
         assert largest_ms == pytest.approx(took_us.max() / 1000, rel=0.001)
-    export(RUN_GO, "hdr", tmp_path / "go.hlog")
+    export_run(RUN_GO, "hdr", tmp_path / "go.hlog")
     for tag in ("response", "service"):
         assert processed(tmp_path / "go.hlog", tag, path) == processed(RUN_GO / "latency.hlog", tag, path)

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.exchange.grinder_layout import TEST, Layout, NoLayoutError, Tests, done_ms, layout
+from plimsoll.analysis.exchange.grinder_layout import (
+    TEST,
+    Layout,
+    NoLayoutError,
+    TestRows,
+    done_ms,
+    parse_header,
+)
 from plimsoll.analysis.exchange.grinder_log import DataLog
-from plimsoll.analysis.exchange.grinder_names import NamesOfTests, names_beside
+from plimsoll.analysis.exchange.grinder_names import TestNames, find_test_names
 from plimsoll.analysis.exchange.interleaving import merged
 from plimsoll.analysis.exchange.lines import ImportingError
 
@@ -41,7 +48,7 @@ LAYOUTS = [
 def test_a_header_says_where_columns_stand(
     why: str, header: str, first: str | None, places: dict[str, int], http: bool
 ) -> None:
-    found = layout(header, first)
+    found = parse_header(header, first)
     assert {name: found.places[name] for name in places} == places, why
     assert found.http == http
 
@@ -49,7 +56,7 @@ def test_a_header_says_where_columns_stand(
 @given(st.text())
 def test_no_header_breaks_it(header: str) -> None:
     with pytest.raises(NoLayoutError):
-        layout(header, "0, 0")
+        parse_header(header, "0, 0")
 
 
 LINES = st.lists(
@@ -90,14 +97,14 @@ def test_no_bytes_break_it(tmp_path_factory: pytest.TempPathFactory, content: by
 ROWS = st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 50), st.integers(0, 1)), max_size=60)
 
 
-def rows_as_tests(rows: list[tuple[int, int, int]]) -> Tests:
+def rows_as_tests(rows: list[tuple[int, int, int]]) -> TestRows:
     tests = np.zeros(len(rows), dtype=TEST)
     for at, (start, time, errors) in enumerate(rows):
         tests[at]["start_ms"], tests[at]["time_ms"], tests[at]["errors"] = start, time, errors
     return tests
 
 
-def in_blocks(tests: Tests, size: int) -> Iterator[Tests]:
+def in_blocks(tests: TestRows, size: int) -> Iterator[TestRows]:
     return (tests[start : start + size] for start in range(0, len(tests), size))
 
 
@@ -123,7 +130,7 @@ def test_logs_out_of_order_lose_nothing_either(workers: list[list[tuple[int, int
 
 
 def test_fast_and_slow_reading_agree() -> None:
-    place = layout(PLAIN, None)
+    place = parse_header(PLAIN, None)
     assert isinstance(place, Layout)
     values = np.array([[1, 2, 3, 4, 5, 6], [1, 2, -3, 4, 5, 0]], dtype=float)
     whole = place.tests(values)
@@ -137,14 +144,14 @@ def test_a_hostile_workers_log_names_nothing_else(tmp_path: Path) -> None:
         b'Test 1  1  0 "before the table"\n\xff\xfe Final statistics for this process: \n'
         b'Test 2  1  0  "=cmd|\x1b[31m"\n(Test 3 1 "a "quoted" one"\nTest 99999999999 1 "too long a number"\n'
     )
-    found = names_beside(tmp_path / "x-0-data.log")
+    found = find_test_names(tmp_path / "x-0-data.log")
     assert found.descriptions == {2: "=cmd|\x1b[31m", 3: 'a "quoted" one'}
     assert found.composite == {3}
 
 
 @given(st.dictionaries(st.integers(-9, 9), st.text(max_size=60), max_size=12))
 def test_two_tests_never_share_a_name(descriptions: dict[int, str]) -> None:
-    names = NamesOfTests(descriptions)
+    names = TestNames(descriptions)
     called = [names.of(number) for number in descriptions]
     assert len(set(called)) == len(called)
     assert [names.of(number) for number in descriptions] == called, "and keep it"

@@ -8,9 +8,9 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.exchange.export import export
+from plimsoll.analysis.exchange.export import export_run
 from plimsoll.analysis.exchange.hdrlog import hdr_blocks
-from plimsoll.analysis.exchange.histogram import LARGEST, encoded, highest, slots
+from plimsoll.analysis.exchange.histogram import LARGEST, encode_counts, slot_upper_us, slots_of
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
 from tests.support.rundir import records, traffic, write_run
@@ -33,7 +33,7 @@ def intervals(log: Path) -> list[tuple[str, HdrHistogram]]:
 
 
 def test_it_is_the_log_that_the_replay_wrote(tmp_path: Path) -> None:
-    export(RUN_GO, "hdr", tmp_path / "x.hlog")
+    export_run(RUN_GO, "hdr", tmp_path / "x.hlog")
     ours, theirs = intervals(tmp_path / "x.hlog"), intervals(RUN_GO / "latency.hlog")
     assert [head for head, _ in ours] == [head for head, _ in theirs]
     for (head, mine), (_, its) in zip(ours, theirs, strict=True):
@@ -47,20 +47,20 @@ VALUES = st.lists(st.one_of(st.integers(0, LARGEST), st.integers(0, 5000)), min_
 
 @given(VALUES)
 def test_the_library_decodes_what_is_encoded(values: list[int]) -> None:
-    found = slots(np.array(values))
-    decoded = HdrHistogram.decode(encoded(np.bincount(found).astype(np.int64)))
+    found = slots_of(np.array(values))
+    decoded = HdrHistogram.decode(encode_counts(np.bincount(found).astype(np.int64)))
     expected = library(values)
     assert decoded.get_total_count() == len(values)
     assert decoded.equals(expected)
-    assert highest(int(found.max())) == expected.get_max_value()
+    assert slot_upper_us(int(found.max())) == expected.get_max_value()
     for value, slot in zip(values, found.tolist(), strict=True):
-        assert value <= highest(slot) <= value + max(value // 1000, 0)
+        assert value <= slot_upper_us(slot) <= value + max(value // 1000, 0)
 
 
 def test_long_runs_of_zeros_and_large_counts_are_encoded() -> None:
-    counts = np.zeros(int(slots(np.array([LARGEST]))[0]) + 1, dtype=np.int64)
+    counts = np.zeros(int(slots_of(np.array([LARGEST]))[0]) + 1, dtype=np.int64)
     counts[[0, 2, 3, 300, len(counts) - 1]] = [1, 127, 1 << 40, 64, 5]
-    decoded = HdrHistogram.decode(encoded(counts))
+    decoded = HdrHistogram.decode(encode_counts(counts))
     assert decoded.get_total_count() == int(counts.sum())
 
 
@@ -75,7 +75,7 @@ def test_intervals_do_not_depend_on_blocks(tmp_path: Path, monkeypatch: pytest.M
 def test_warm_up_is_left_out_and_hours_count_as_one(tmp_path: Path) -> None:
     table = records(3, flags=[8, 0, 0], total_us=[5, 4_000_000_000, 10], lag_us=[0, 4_000_000_000, 0])
     run = write_run(tmp_path / "run", table, summary={})
-    export(run, "hdr", tmp_path / "x.hlog")
+    export_run(run, "hdr", tmp_path / "x.hlog")
     found = intervals(tmp_path / "x.hlog")
     assert [(head.split(",")[0], histogram.get_total_count()) for head, histogram in found] == [
         ("Tag=response", 2),
@@ -86,7 +86,7 @@ def test_warm_up_is_left_out_and_hours_count_as_one(tmp_path: Path) -> None:
 
 def test_a_run_without_a_start_begins_at_the_epoch(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", records(3), summary={}, started_at=None)
-    export(run, "hdr", tmp_path / "x.hlog")
+    export_run(run, "hdr", tmp_path / "x.hlog")
     assert (
         "#[StartTime: 0.000 (seconds since epoch), 1970-01-01T00:00:00Z]" in (tmp_path / "x.hlog").read_text()
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.analysis.exchange.k6 import import_file
+from plimsoll.analysis.exchange.k6 import import_k6
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
@@ -53,7 +53,7 @@ def test_a_run_whose_target_died_is_not_complete(tmp_path: Path, comes_back: boo
 
 
 def test_every_request_of_a_script_is_a_record(tmp_path: Path) -> None:
-    imported = import_file(FOREIGN, tmp_path, target="http://127.0.0.1:9911")
+    imported = import_k6(FOREIGN, tmp_path, target="http://127.0.0.1:9911")
     assert imported.whole
     opened = RunDirectory.open(imported.directory)
     records = load_records(opened.path)
@@ -78,7 +78,7 @@ def test_every_request_of_a_script_is_a_record(tmp_path: Path) -> None:
 
 def test_csv_says_the_same_as_json(tmp_path: Path) -> None:
     by_json, by_csv = (
-        load_records(import_file(path, tmp_path / path.suffix[1:]).directory)
+        load_records(import_k6(path, tmp_path / path.suffix[1:]).directory)
         for path in (FOREIGN, K6 / "foreign.csv")
     )
     for column in ("status", "line", "client", "route", "error", "flags", "total_us", "ttfb_us"):
@@ -87,7 +87,7 @@ def test_csv_says_the_same_as_json(tmp_path: Path) -> None:
 
 
 def test_our_own_script_says_more(tmp_path: Path) -> None:
-    imported = import_file(VISITORS, tmp_path)
+    imported = import_k6(VISITORS, tmp_path)
     opened = RunDirectory.open(imported.directory)
     records = load_records(opened.path)
     assert len(records) == points(VISITORS, "http_reqs")
@@ -101,7 +101,7 @@ def test_our_own_script_says_more(tmp_path: Path) -> None:
 
 
 def test_a_browser_has_steps_and_web_vitals(tmp_path: Path) -> None:
-    imported = import_file(BROWSER, tmp_path)
+    imported = import_k6(BROWSER, tmp_path)
     opened = RunDirectory.open(imported.directory)
     summary = json.loads((imported.directory / "summary.json").read_text())
     cached = summary["requests"]["skipped"].get("from_cache", 0)
@@ -127,8 +127,8 @@ def test_gzip_is_read_and_so_is_half_of_it(tmp_path: Path, share: float) -> None
     whole, cut = tmp_path / "whole.json.gz", tmp_path / "cut.json.gz"
     whole.write_bytes(packed)
     cut.write_bytes(packed[: int(len(packed) * share)])
-    assert import_file(whole, tmp_path / "a").requests == 8
-    imported = import_file(cut, tmp_path / "b")
+    assert import_k6(whole, tmp_path / "a").requests == 8
+    imported = import_k6(cut, tmp_path / "b")
     assert imported.status == "interrupted"
     assert imported.reason and "gzip" in imported.reason
 
@@ -152,7 +152,7 @@ def test_nul_bytes_in_csv_are_no_end(tmp_path: Path) -> None:
     lines.insert(2, b'"' + b"x" * 200_000 + b'"\n')
     broken = tmp_path / "broken.csv"
     broken.write_bytes(b"".join(lines))
-    imported = import_file(broken, tmp_path / "results")
+    imported = import_k6(broken, tmp_path / "results")
     assert imported.broken_lines >= 1
     assert imported.requests == 8
 
@@ -199,6 +199,6 @@ def test_times_of_whole_seconds_are_told(tmp_path: Path) -> None:
     coarse = tmp_path / "coarse.csv"
     whole = [row.split(",", 2) for row in rows[1:]]
     coarse.write_text("\n".join([rows[0], *(f"{name},1795228600,{rest}" for name, _, rest in whole)]) + "\n")
-    imported = import_file(coarse, tmp_path / "results")
+    imported = import_k6(coarse, tmp_path / "results")
     assert imported.requests == 8
     assert any("K6_CSV_TIME_FORMAT" in note for note in imported.notes)

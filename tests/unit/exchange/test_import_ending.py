@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.analysis.exchange.lines import ending_of
+from plimsoll.analysis.exchange.lines import decide_status
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,6 @@ from plimsoll.analysis.exchange.lines import ending_of
     ],
 )
 def test_how_it_ends(broken: int, lines: int, status: str, why: str) -> None:
-    found, reason = ending_of(broken, lines)
+    found, reason = decide_status(broken, lines)
     assert found == status, why
     assert reason == (f"{broken} lines of 1,000 could not be read" if broken else None)

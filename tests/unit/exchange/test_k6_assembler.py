@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from plimsoll.analysis.exchange.k6_assembler import K6Assembler
 from plimsoll.analysis.exchange.k6_errors import error_kind
-from plimsoll.analysis.exchange.k6_names import route_of
+from plimsoll.analysis.exchange.k6_names import route_of_tags
 from plimsoll.analysis.exchange.k6_sample import K6Definition, K6Sample
-from plimsoll.analysis.exchange.kinds import kind_of
+from plimsoll.analysis.exchange.kinds import route_of_url
 from plimsoll.analysis.exchange.product import (
     CachedRequest,
     DroppedIterations,
     FailedCheck,
+    ImportedItem,
     MeasureValue,
-    Product,
 )
 from plimsoll.rundir.records import Request
 
@@ -45,7 +45,7 @@ def http(end_ns: int = T0 + NS, times: dict[str, float] | None = None, **tags: s
     return [K6Sample(metric, end_ns, value, tags) for metric, value in values.items()]
 
 
-def assembled(samples: list[K6Sample], **how: Any) -> list[Product]:
+def assembled(samples: list[K6Sample], **how: Any) -> list[ImportedItem]:
     assembler = K6Assembler(T0, **how)
     return [*(found for sample in samples for found in assembler.feed(sample)), *assembler.end()]
 
@@ -235,7 +235,7 @@ ROUTES = [
 
 @pytest.mark.parametrize(("why", "tags", "route"), ROUTES)
 def test_routes_are_names(why: str, tags: dict[str, str], route: str) -> None:
-    assert route_of(tags) == route, why
+    assert route_of_tags(tags) == route, why
 
 
 KINDS = [
@@ -260,7 +260,7 @@ KINDS = [
 
 @pytest.mark.parametrize(("url", "kind"), KINDS)
 def test_addresses_have_few_kinds(url: str, kind: str) -> None:
-    assert kind_of(url) == kind
+    assert route_of_url(url) == kind
 
 
 ERRORS = [
@@ -332,5 +332,5 @@ def test_no_sample_breaks_it(samples: list[K6Sample]) -> None:
         assert min(request.total_us, request.ttfb_us, request.lag_us, request.bytes, request.iteration) >= 0
 
 
-def requests_of(found: list[Product]) -> Iterator[Request]:
+def requests_of(found: list[ImportedItem]) -> Iterator[Request]:
     return (one for one in found if isinstance(one, Request))

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from plimsoll.analysis.exchange.lines import ImportingError
 from plimsoll.analysis.exchange.locust import import_locust
-from plimsoll.analysis.exchange.locust_log import LocustLog, route_name
+from plimsoll.analysis.exchange.locust_log import LocustLog, locust_route
 from plimsoll.analysis.exchange.locust_tables import read_tables
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
@@ -235,4 +235,4 @@ def test_no_line_breaks_the_listeners_file(
     [("page", "page"), ("/wp-login.php?key=secret", "login"), ("http://a/x.png", "image"), ("", "page")],
 )
 def test_an_address_is_no_name(name: str, route: str) -> None:
-    assert route_name(name) == route
+    assert locust_route(name) == route

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.cli import main
@@ -45,7 +45,7 @@ def request(due_s: float, route: str, total_us: int = 1000, error: str = "none")
 def test_records_keep_their_route_and_error_and_stand_in_the_order_of_their_ends(tmp_path: Path) -> None:
     first = shard(tmp_path / "a", 0, [request(1, "log in"), request(4, "save", error="nonce_expired")])
     second = shard(tmp_path / "b", 2, [request(1, "save"), request(1.5, "log in", error="timeout")])
-    assert merge([second, first], tmp_path / "run").facts.status == "complete"
+    assert merge_shards([second, first], tmp_path / "run").facts.status == "complete"
     run = RunDirectory.open(tmp_path / "run")
     assert [
         (record["due_ns"] / 1e9, run.route_name(record["route"]), run.error_name(record["error"]))
@@ -78,7 +78,7 @@ def test_percentiles_are_those_of_all_requests(
         )
         for number, times_us in enumerate(dealt)
     ]
-    merge(shards, folder / "run")
+    merge_shards(shards, folder / "run")
     every = sorted(us for times_us in dealt for us in times_us)
     summary = json.loads((folder / "run" / "summary.json").read_text())
     assert summary["requests"]["sent"] == len(every)
@@ -116,7 +116,7 @@ def test_the_run_is_complete_only_if_every_shard_is(
 def test_shards_of_different_scenarios_are_refused(tmp_path: Path) -> None:
     shards = [shard(tmp_path / "a", 0, []), shard(tmp_path / "b", 0, [], scenario="download")]
     with pytest.raises(RunDirectoryError, match=r"b: its scenario is download, but save-article"):
-        merge(shards, tmp_path / "run")
+        merge_shards(shards, tmp_path / "run")
 
 
 def test_the_command_prints_what_the_run_came_to(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.check import records_sha256
@@ -99,14 +99,14 @@ def test_instances_of_another_load_are_refused(
 def test_a_log_may_lie_in_another_folder_on_each_machine(tmp_path: Path) -> None:
     all_of_them(tmp_path)
     instance(tmp_path / "1", 1, logs=[{**run_facts()["logs"][0], "path": "/mnt/access.log"}])
-    assert merge([tmp_path], tmp_path / "merged").facts.status == "complete"
+    assert merge_shards([tmp_path], tmp_path / "merged").facts.status == "complete"
 
 
 def test_who_was_killed_did_not_count_the_whole_log(tmp_path: Path) -> None:
     all_of_them(tmp_path)
     read_so_far = [{**run_facts()["logs"][0], "lines": 17, "valid": 17}]
     instance(tmp_path / "0", 0, 5, status="running", logs=read_so_far, shard={"planned": None})
-    facts = merge([tmp_path], tmp_path / "merged").facts
+    facts = merge_shards([tmp_path], tmp_path / "merged").facts
     assert facts.logs[0].lines == 6000, "the counts are those of who went through it"
 
 
@@ -115,7 +115,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     instance(tmp_path / "1", 1, speed="10", seed=2)
     instance(tmp_path / "3", 2)
     with pytest.raises(RunDirectoryError) as refused:
-        merge([tmp_path], tmp_path / "merged")
+        merge_shards([tmp_path], tmp_path / "merged")
     assert str(refused.value).splitlines() == [
         f"{tmp_path / '2'} and {tmp_path / '3'} are both instance 3 of 4 (1/2:3/4): give the right one",
         f"{tmp_path / '1'}: its speed is 10, but 1 in {tmp_path / '0'}: these are no shards of one run",
@@ -128,7 +128,7 @@ def test_all_shards_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "1" / "run.json").write_text("{")
     (tmp_path / "2" / "requests.npy").write_bytes(b"x" * 1000)
     with pytest.raises(RunDirectoryError) as refused:
-        merge([tmp_path], tmp_path / "merged")
+        merge_shards([tmp_path], tmp_path / "merged")
     lines = str(refused.value).splitlines()
     assert len(lines) == 2
     assert f"{tmp_path / '1' / 'run.json'}: is no JSON" in lines[0]
@@ -149,7 +149,7 @@ def test_a_shard_that_contradicts_itself_is_damaged(
 ) -> None:
     path = write_run(tmp_path / "a", records(3), shard={**shard_facts(0), **shard})
     with pytest.raises(RunDirectoryError) as refused:
-        merge([path], tmp_path / "merged")
+        merge_shards([path], tmp_path / "merged")
     assert sentence in str(refused.value), why
 
 
@@ -157,29 +157,29 @@ def test_a_directory_that_is_given_twice_is_refused(tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", records(3))
     (tmp_path / "same").symlink_to(path)
     with pytest.raises(RunDirectoryError, match=r"a and .*same are one directory: give it once"):
-        merge([path, tmp_path / "same"], tmp_path / "merged")
+        merge_shards([path, tmp_path / "same"], tmp_path / "merged")
 
 
 def test_a_run_that_is_whole_is_no_instance(tmp_path: Path) -> None:
     all_of_them(tmp_path)
     write_run(tmp_path / "4", records(3))
     with pytest.raises(RunDirectoryError, match=r"4: is no instance of a replay, but .*; leave it out"):
-        merge([tmp_path], tmp_path / "merged")
+        merge_shards([tmp_path], tmp_path / "merged")
 
 
 def test_a_merged_run_is_no_shard_and_does_not_count_among_those_of_a_folder(tmp_path: Path) -> None:
     all_of_them(tmp_path)
-    merge([tmp_path], tmp_path / "merged")
-    assert merge([tmp_path], tmp_path / "again").facts.status == "complete"
+    merge_shards([tmp_path], tmp_path / "merged")
+    assert merge_shards([tmp_path], tmp_path / "again").facts.status == "complete"
     with pytest.raises(RunDirectoryError, match="merged: was itself merged: give the shards"):
-        merge([tmp_path / "0", tmp_path / "merged"], tmp_path / "third")
+        merge_shards([tmp_path / "0", tmp_path / "merged"], tmp_path / "third")
 
 
 def test_a_folder_stands_for_the_shards_in_it(tmp_path: Path) -> None:
     all_of_them(tmp_path / "shards")
     (tmp_path / "shards" / "latest").symlink_to("3")
     (tmp_path / "shards" / "notes").mkdir()
-    run = merge([tmp_path / "shards"], tmp_path / "merged")
+    run = merge_shards([tmp_path / "shards"], tmp_path / "merged")
     assert run.facts.status == "complete"
     assert run.facts.merged is not None
     assert run.facts.merged.of == [str(tmp_path / "shards" / str(index)) for index in range(4)]
@@ -188,14 +188,14 @@ def test_a_folder_stands_for_the_shards_in_it(tmp_path: Path) -> None:
 def test_a_folder_without_shards_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(RunDirectoryError, match=r"empty: run.json is missing"):
-        merge([tmp_path / "empty"], tmp_path / "merged")
+        merge_shards([tmp_path / "empty"], tmp_path / "merged")
 
 
 def test_a_record_that_is_due_at_an_impossible_instant_names_its_shard(tmp_path: Path) -> None:
     all_of_them(tmp_path)
     instance(tmp_path / "2", 2, records(100, due_ns=-5))
     with pytest.raises(RunDirectoryError, match=r"2/requests.npy: a request is due at an impossible instant"):
-        merge([tmp_path], tmp_path / "merged")
+        merge_shards([tmp_path], tmp_path / "merged")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "3"], "nothing half is left"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.rundir.facts import Merged
 from tests.support.rundir import records, write_run
 from tests.support.sharded import START, instance
@@ -33,7 +33,7 @@ def merged(folder: Path, shards: list[dict[str, Any]], **facts: Any) -> tuple[Me
             },
             **keys,
         )
-    run = merge([folder], folder / "merged")
+    run = merge_shards([folder], folder / "merged")
     assert run.facts.merged is not None
     due_ns = np.load(folder / "merged" / "requests.npy")["due_ns"].tolist()
     return run.facts.merged, due_ns, f"{run.facts.started_at:%H:%M:%S.%f}"
@@ -125,7 +125,7 @@ def test_who_was_told_another_start_did_not_replay_with_the_others(tmp_path: Pat
 def test_an_instance_that_died_before_its_start_needs_no_place(tmp_path: Path) -> None:
     instance(tmp_path / "0", 0, shard={"start_at": None})
     instance(tmp_path / "1", 1, 0, status="running", started_at=None, shard={"start_at": None})
-    facts = merge([tmp_path], tmp_path / "merged", now_s=2e9).facts
+    facts = merge_shards([tmp_path], tmp_path / "merged", now_s=2e9).facts
     assert f"{facts.started_at:%H:%M:%S}" == "10:00:00"
     assert facts.reason is not None
     assert "instance 2 of 4 (1/4:1/2) was killed after 0 of its 100 requests; 100 unsent" in facts.reason
@@ -134,7 +134,7 @@ def test_an_instance_that_died_before_its_start_needs_no_place(tmp_path: Path) -
 def test_shards_of_no_replay_say_how_far_apart_they_began(tmp_path: Path) -> None:
     write_run(tmp_path / "a", records(1), started_at=START, loop="closed")
     write_run(tmp_path / "b", records(1), started_at=LATER, loop="closed")
-    facts = merge([tmp_path], tmp_path / "merged").facts
+    facts = merge_shards([tmp_path], tmp_path / "merged").facts
     assert facts.merged is not None
     assert [(each.level, each.text) for each in facts.merged.says] == [
         ("note", "The shards began within 2.5 s by their own clocks, and are placed by them.")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import ERRORS, load_records, records
@@ -96,7 +96,7 @@ def test_percentiles_and_counts_are_those_of_all_records(
         )
         for n in range(OF)
     ]
-    merge(shards, folder / "run")
+    merge_shards(shards, folder / "run")
     every = np.concatenate(tables)
     summary = json.loads((folder / "run" / "summary.json").read_text())
     measured = every[every["flags"] & 8 == 0]
@@ -152,7 +152,7 @@ def test_records_are_those_of_the_shards_and_stand_in_the_order_of_their_ends(tm
     for n, table in enumerate(tables):
         table["client"] = n + 1
     shards = [instance(tmp_path / str(n), n, tables[n], shard={"planned": [500] * OF}) for n in range(OF)]
-    merge(shards, tmp_path / "run")
+    merge_shards(shards, tmp_path / "run")
     found = np.load(tmp_path / "run" / "requests.npy")
     wanted = np.concatenate(tables)
     done = wanted["due_ns"] + (wanted["lag_us"].astype("i8") + wanted["total_us"]) * 1000
@@ -166,7 +166,7 @@ def test_the_same_shards_make_the_same_records_whatever_order_they_are_given_in(
     shards = [instance(tmp_path / str(n), n, random_shard(7, 400)) for n in range(OF)]
     made = []
     for number, given_as in enumerate((shards, shards, shards[::-1])):
-        merge(given_as, tmp_path / f"run{number}")
+        merge_shards(given_as, tmp_path / f"run{number}")
         made.append((tmp_path / f"run{number}" / "requests.npy").read_bytes())
     assert made[0] == made[1] == made[2]
 
@@ -175,6 +175,6 @@ def test_a_shard_whose_last_record_is_cut_off_gives_the_whole_ones(tmp_path: Pat
     shards = [instance(tmp_path / str(n), n, status="running" if n == 1 else "complete") for n in range(OF)]
     with (shards[1] / "requests.npy").open("ab") as file:
         file.write(b"x" * 67)
-    run = merge(shards, tmp_path / "run", now_s=2e9)
+    run = merge_shards(shards, tmp_path / "run", now_s=2e9)
     assert run.facts.status == "interrupted"
     assert len(np.load(tmp_path / "run" / "requests.npy")) == 400

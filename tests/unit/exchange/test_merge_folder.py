@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.analysis.exchange import merge as merging
-from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.analysis.exchange.order import in_order
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.cli import main
@@ -38,24 +38,24 @@ def test_what_exists_is_not_written_over(tmp_path: Path) -> None:
 def test_a_shard_is_not_written_over(tmp_path: Path) -> None:
     shards = all_of_them(tmp_path)
     with pytest.raises(OutputError, match="exists already"):
-        merge(shards, shards[1])
+        merge_shards(shards, shards[1])
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     shards = all_of_them(tmp_path / "shards")
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"file/run: cannot be written: .*; choose another place"):
-        merge(shards, tmp_path / "file" / "run")
+        merge_shards(shards, tmp_path / "file" / "run")
 
 
 def test_the_folder_that_holds_the_shards_becomes_the_run(tmp_path: Path) -> None:
     """As Locust's master makes it: its shards lie in the run directory that they become."""
     shards = all_of_them(tmp_path / "run" / "shards")
-    merge(shards, tmp_path / "run")
+    merge_shards(shards, tmp_path / "run")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "complete"
     assert not [path for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
     with pytest.raises(OutputError, match="exists already"):
-        merge(shards, tmp_path / "run")
+        merge_shards(shards, tmp_path / "run")
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -68,7 +68,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, inside: bool) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        merge(shards, out, interrupt)
+        merge_shards(shards, out, interrupt)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -103,13 +103,15 @@ main(["merge", {str(tmp_path / "shards")!r}, "--out", {str(tmp_path / "run")!r}]
     ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True)
     assert ended.returncode == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == ["shards"]
-    assert merge([tmp_path / "shards"], tmp_path / "run").facts.status == "complete", "the next one goes well"
+    assert merge_shards([tmp_path / "shards"], tmp_path / "run").facts.status == "complete", (
+        "the next one goes well"
+    )
 
 
 def test_progress_ends_where_it_said_it_would(tmp_path: Path) -> None:
     shards = all_of_them(tmp_path / "shards")
     seen: list[tuple[int, int]] = []
-    merge(shards, tmp_path / "run", lambda done, total: seen.append((done, total)))
+    merge_shards(shards, tmp_path / "run", lambda done, total: seen.append((done, total)))
     assert {total for _, total in seen} == {1200}
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1][0] == 1200
@@ -154,7 +156,7 @@ def test_the_window_of_a_merge_is_what_its_shards_are_read_by(
     monkeypatch.setattr(merging, "window_of", lambda _: 7)
     tables = [records(100, due_ns=np.arange(100) * 4_000_000 + n * 1_000_000) for n in range(OF)]
     shards = [instance(tmp_path / str(n), n, tables[n]) for n in range(OF)]
-    merge(shards, tmp_path / "run")
+    merge_shards(shards, tmp_path / "run")
     due_ns = np.load(tmp_path / "run" / "requests.npy")["due_ns"]
     assert due_ns.tolist() == [n * 1_000_000 for n in range(400)]
 

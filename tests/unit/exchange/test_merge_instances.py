@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.rundir.facts import Summary
 from plimsoll.rundir.read import RunDirectory
@@ -185,7 +185,7 @@ def test_what_a_dead_instance_skipped_is_said_not_to_be_known(tmp_path: Path) ->
     for index in (0, 1):
         instance(tmp_path / f"i{index}", index, skipped={"not_http": 1})
     instance(tmp_path / "i2", 2, 50, status="running")
-    said = [each.text for each in merge([tmp_path], tmp_path / "merged").facts.merged.says]  # type: ignore[union-attr]
+    said = [each.text for each in merge_shards([tmp_path], tmp_path / "merged").facts.merged.says]  # type: ignore[union-attr]
     assert (
         "What instances 3 and 4 skipped is not known: the counts of what was skipped are the others'." in said
     )
@@ -194,7 +194,8 @@ def test_what_a_dead_instance_skipped_is_said_not_to_be_known(tmp_path: Path) ->
 def test_counts_that_do_not_add_up_are_said(tmp_path: Path) -> None:
     all_of_them(tmp_path)
     instance(tmp_path / "1", 1, 90)
-    said = [each for each in merge([tmp_path], tmp_path / "merged").facts.merged.says if each.level == "warn"]  # type: ignore[union-attr]
+    says = merge_shards([tmp_path], tmp_path / "merged").facts.merged.says  # type: ignore[union-attr]
+    said = [each for each in says if each.level == "warn"]
     assert [each.text for each in said] == [
         "The counts of instance 2 of 4 (1/4:1/2) do not add up: 90 sent, 0 skipped and 0 unsent of 100 "
         "planned."
@@ -280,7 +281,7 @@ def test_events_say_whose_they_are_and_the_end_of_the_warm_up_comes_once(tmp_pat
     ]
     for index in range(OF):
         instance(tmp_path / str(index), index, events=events)
-    merge([tmp_path], tmp_path / "merged")
+    merge_shards([tmp_path], tmp_path / "merged")
     found = [json.loads(line) for line in (tmp_path / "merged" / "events.jsonl").read_text().splitlines()]
     assert [each for each in found if each["event"] == "warm-up"] == [events[1]]
     assert [each["instance"] for each in found if each["event"] == "interrupt"] == [0, 1, 2, 3]
@@ -291,5 +292,5 @@ def test_events_say_whose_they_are_and_the_end_of_the_warm_up_comes_once(tmp_pat
 def test_lines_of_the_log_that_did_not_parse_are_kept_once(tmp_path: Path) -> None:
     for path in all_of_them(tmp_path):
         (path / "rejects.log").write_text("access.log:3:1: %h: why: line\n")
-    merge([tmp_path], tmp_path / "merged")
+    merge_shards([tmp_path], tmp_path / "merged")
     assert (tmp_path / "merged" / "rejects.log").read_text() == "access.log:3:1: %h: why: line\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.exchange.limits import judge
+from plimsoll.analysis.exchange.limits import judge_limit
 from plimsoll.cli import main
 from tests.support.paths import ROOT
 from tests.support.rundir import records
@@ -19,7 +19,7 @@ CASES = json.loads((ROOT / "tests" / "fixtures" / "limits.json").read_text(encod
 
 @pytest.mark.parametrize("case", CASES, ids=[case["says"] for case in CASES])
 def test_limits_are_judged_as_in_go(case: dict[str, Any]) -> None:
-    found = judge(case["limit"], case["summary"], case["status"], case["generator_limited"])
+    found = judge_limit(case["limit"], case["summary"], case["status"], case["generator_limited"])
     assert (found.outcome, found.says) == (case["outcome"], case["sentence"])
 
 
@@ -32,9 +32,9 @@ def test_times_are_read_as_go_writes_them(why: str, limit: str) -> None:
         "response_ms": {"p99": 61_500.0},
         "service_ms": {},
     }
-    assert judge(limit, summary, "complete", False).says.endswith("within 61.5 s"), why
+    assert judge_limit(limit, summary, "complete", False).says.endswith("within 61.5 s"), why
     summary["response_ms"]["p99"] = 61_500.001
-    assert judge(limit, summary, "complete", False).outcome == "exceeded", why
+    assert judge_limit(limit, summary, "complete", False).outcome == "exceeded", why
 
 
 def shards(folder: Path, limits: list[str], last: str = "complete") -> None:

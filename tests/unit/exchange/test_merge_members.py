@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP
 from tests.support.rundir import records
 from tests.support.sharded import OF, instance
@@ -31,7 +31,7 @@ def shards(
 
 
 def merged(folder: Path) -> dict[str, Any]:
-    merge([folder], folder / "merged")
+    merge_shards([folder], folder / "merged")
     found: dict[str, Any] = json.loads((folder / "merged" / "summary.json").read_text())
     return found
 

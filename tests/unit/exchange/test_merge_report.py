@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from plimsoll.analysis.compare.runs import compared_run
 from plimsoll.analysis.evidence.run import unfit
-from plimsoll.analysis.exchange.merge import merge
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run
@@ -29,7 +29,7 @@ def test_the_report_shows_each_instance_and_what_the_merge_said(tmp_path: Path) 
     instance(
         tmp_path / "shards" / "1", 1, 40, status="running", shard={"clock": clock, "segment": "<b>1</b>"}
     )
-    merge([tmp_path / "shards"], tmp_path / "run")
+    merge_shards([tmp_path / "shards"], tmp_path / "run")
     page = page_of(tmp_path / "run")
     assert "What each process or machine did" in page
     for cell in ("instance 4", "3/4:1", "killed", "not synchronised", "within 1 ms", "10:00:00.000000"):
@@ -66,13 +66,13 @@ def test_a_run_that_was_not_merged_has_no_such_table(tmp_path: Path) -> None:
 
 def test_a_merged_run_that_is_whole_is_fit_to_be_compared(tmp_path: Path) -> None:
     all_of_them(tmp_path / "shards")
-    merge([tmp_path / "shards"], tmp_path / "run")
+    merge_shards([tmp_path / "shards"], tmp_path / "run")
     assert reasons(tmp_path / "run") == []
 
 
 def test_one_that_lost_an_instance_is_not(tmp_path: Path) -> None:
     shards = all_of_them(tmp_path / "shards")
-    merge(shards[:3], tmp_path / "run")
+    merge_shards(shards[:3], tmp_path / "run")
     assert [text[:54] for text in reasons(tmp_path / "run")] == [
         "was interrupted (instance 4 of 4 (3/4:1) is missing: i"
     ]
@@ -81,7 +81,7 @@ def test_one_that_lost_an_instance_is_not(tmp_path: Path) -> None:
 def test_one_whose_instance_sent_late_is_not(tmp_path: Path) -> None:
     all_of_them(tmp_path / "shards")
     instance(tmp_path / "shards" / "2", 2, generator_limited=True, generator_limited_reason="it sent late")
-    merge([tmp_path / "shards"], tmp_path / "run")
+    merge_shards([tmp_path / "shards"], tmp_path / "run")
     assert reasons(tmp_path / "run") == [
         "was limited by the load generator. Instance 3 of 4 (1/2:3/4): it sent late."
     ]
@@ -89,7 +89,7 @@ def test_one_whose_instance_sent_late_is_not(tmp_path: Path) -> None:
 
 def test_prometheus_is_told_nothing_of_what_nobody_knows(tmp_path: Path) -> None:
     instance(tmp_path / "shards" / "0", 0, status="running", shard={"planned": None})
-    merge([tmp_path / "shards"], tmp_path / "run")
+    merge_shards([tmp_path / "shards"], tmp_path / "run")
     out = tmp_path / "metrics.prom"
     result = CliRunner().invoke(
         main, ["export", str(tmp_path / "run"), "--to", "prometheus", "--out", str(out)]

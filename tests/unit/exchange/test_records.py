@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plimsoll.analysis.exchange.columns import COLUMNS
 from plimsoll.analysis.exchange.csvfile import cell
-from plimsoll.analysis.exchange.export import export
+from plimsoll.analysis.exchange.export import export_run
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
 from tests.support.rundir import COLUMNS as RECORD
@@ -24,7 +24,7 @@ FLAGS = {"reused": 1, "http2": 2, "tls": 4, "warmup": 8, "queued": 16}
 
 
 def rows_of_csv(run: Path, out: Path) -> list[dict[str, Any]]:
-    export(run, "csv", out)
+    export_run(run, "csv", out)
     with out.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     texts = ("log", "route", "error")
@@ -42,7 +42,7 @@ def _whole(value: str) -> int | None:
 
 
 def rows_of_parquet(run: Path, out: Path) -> list[dict[str, Any]]:
-    export(run, "parquet", out)
+    export_run(run, "parquet", out)
     return list(parquet.read_table(out).to_pylist())
 
 
@@ -106,7 +106,7 @@ def test_many_blocks_are_one_file(tmp_path: Path) -> None:
 
 
 def test_units_and_facts_are_in_the_parquet_file(tmp_path: Path) -> None:
-    export(RUN_GO, "parquet", tmp_path / "x.parquet")
+    export_run(RUN_GO, "parquet", tmp_path / "x.parquet")
     schema = parquet.read_schema(tmp_path / "x.parquet")
     assert schema.field("ttfb_us").metadata[b"unit"] == b"us"
     facts = json.loads(schema.metadata[b"plimsoll"])
@@ -150,7 +150,7 @@ def test_hostile_names_are_text_and_nothing_else(tmp_path: Path) -> None:
     run = write_run(
         tmp_path / "run", records(len(HOSTILE), route=range(len(HOSTILE))), summary={}, routes=HOSTILE
     )
-    export(run, "csv", tmp_path / "x.csv")
+    export_run(run, "csv", tmp_path / "x.csv")
     text = (tmp_path / "x.csv").read_text(encoding="utf-8")
     assert len(text.splitlines()) == len(HOSTILE) + 1, "a record, a line"
     routes = [row["route"] for row in csv.DictReader(text.splitlines())]
@@ -158,7 +158,7 @@ def test_hostile_names_are_text_and_nothing_else(tmp_path: Path) -> None:
     assert routes[0] == "'=cmd|' /C calc'!A0"
     assert routes[6] == 'a "quoted", name'
     assert "\x1b" not in text and "\u202e" not in text
-    export(run, "parquet", tmp_path / "x.parquet")
+    export_run(run, "parquet", tmp_path / "x.parquet")
     names = parquet.read_table(tmp_path / "x.parquet")["route"].to_pylist()
     assert names[:9] == HOSTILE[:9], "as they are"
     assert names[9:] == ["?", ""]

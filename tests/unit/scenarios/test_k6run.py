@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.exchange.deposit import Deposit
+from plimsoll.analysis.exchange.deposit import ImportWriter
 from plimsoll.analysis.exchange.k6_assembler import K6Assembler
 from plimsoll.analysis.exchange.k6_reader import K6Reader
 from plimsoll.analysis.statistics.summary import summarise
@@ -104,7 +104,7 @@ def test_the_log_is_one_sentence(why: str, log: str, sentence: str | None) -> No
 
 def samples(run: RunWriter, **changed: int) -> Samples:
     """What an untroubled run took: ten iterations of one request each, but for what is `changed`."""
-    assembler, deposit = K6Assembler(), Deposit(run)
+    assembler, deposit = K6Assembler(), ImportWriter(run)
     assembler.requests = assembler.iterations = deposit.good_requests = 10
     for name, value in changed.items():
         setattr(deposit if hasattr(deposit, name) else assembler, name, value)
