@@ -22,7 +22,7 @@ type Verdict struct {
 	Says    string  `json:"says"`
 }
 
-// judge says what became of a limit. The same rules are in plimsoll/analysis/exchange/limits.py, and both are
+// judge says what became of a limit. The same rules are in plimsoll/analysis/exchange/merge.py, and both are
 // held against tests/fixtures/limits.json.
 func (l Limit) judge(s *Summary) Verdict {
 	outcome, says := l.compare(s)

@@ -1,31 +1,106 @@
-"""Data logs of The Grinder become a run directory: all workers' logs of one run, merged by time."""
+"""The Grinder's data logs become a run directory: `plimsoll import grinder`, records and names of tests.
 
+The data log has only numbers of tests. A worker writes their descriptions into the table at the end of its
+own log, `load-0.log` beside `load-0-data.log` (before 3.7: `out_load-0.log` beside `data_load-0.log`), where
+tests that enclose others stand in parentheses. Beside a data log that `bin/replay` wrote lies `routes.json`.
+"""
+
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import click
 import numpy as np
 
-from plimsoll.analysis.exchange.deposit import ImportWriter
-from plimsoll.analysis.exchange.grinder_layout import TestRows, done_ms
-from plimsoll.analysis.exchange.grinder_log import DataLog
-from plimsoll.analysis.exchange.grinder_names import TestNames, find_test_names
-from plimsoll.analysis.exchange.grinder_survey import Survey, describe_logs, survey
-from plimsoll.analysis.exchange.interleaving import merged
-from plimsoll.analysis.exchange.lines import check_files, count_two_passes, decide_status
-from plimsoll.analysis.exchange.product import MeasureValue
-from plimsoll.analysis.exchange.result import ImportResult
-from plimsoll.analysis.statistics.summary import summarise
+from plimsoll.analysis.exchange.grinder_log import DataLog, GrinderRows, describe_logs, done_ms, survey
+from plimsoll.analysis.exchange.importing import (
+    LARGEST_US,
+    CutOffError,
+    ImportingError,
+    ImportResult,
+    ImportWriter,
+    MeasureValue,
+    check_files,
+    count_two_passes,
+    finish_import,
+    import_facts,
+    in_order,
+    instant,
+    json_option,
+    name_sources,
+    out_option,
+    print_imports,
+    read_file_lines,
+    scenario_option,
+    short_name,
+    start_import,
+    target_option,
+    window_of,
+)
+from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.common.units import counted
-from plimsoll.rundir.facts import GeneratorHost, Program, RunFacts, RunTarget
-from plimsoll.rundir.find import directory_name, new_directory, point_latest
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.rundir.facts import Program
+from plimsoll.rundir.names import FACTS_FILE, ROUTES_FILE
+from plimsoll.rundir.read import read_json
 from plimsoll.rundir.records import RECORD, REUSED, Records, error_number
-from plimsoll.rundir.write import RunWriter, Status
+from plimsoll.rundir.write import RunWriter
 
-_MS_NS, _MS_US, _LARGEST_US = 1_000_000, 1000, 0xFFFF_FFFF
+_MS_NS, _MS_US = 1_000_000, 1000
 _MOST_REMEMBERED = 10_000
 _MOST_NAMED = 20
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@out_option
+@scenario_option("grinder")
+@target_option
+@click.option(
+    "--names",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="What the tests are called: a number and a name a line. Default: as the workers' own logs say.",
+)
+@click.option(
+    "--composite",
+    metavar="NUMBER",
+    multiple=True,
+    type=int,
+    help="A test that encloses others: a measure, and no request. May be repeated. Default: as the workers' "
+    "own logs say.",
+)
+@json_option
+@progress_option
+def grinder(
+    files: tuple[Path, ...],
+    out: Path,
+    scenario: str,
+    target: str | None,
+    names: Path | None,
+    composite: tuple[int, ...],
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Import The Grinder's data logs, gzip or not: those of all workers of one run become one run directory.
+
+    \b
+    Examples:
+        plimsoll import grinder log/load-*-data.log --target http://10.0.0.5
+        plimsoll import grinder results/latest/grinder-0-data.log
+
+    Exit codes: 0 everything was read; 1 imported, but The Grinder was killed while it wrote, or lines could
+    not be read; 2 a file that is no data log.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    called = {} if names is None else read_test_names(names)
+    with progress_bar("reading", "bytes", is_shown(progress)) as advance:
+        imported = import_grinder(
+            files, out, scenario=scenario, target=target, names=called, composite=composite, progress=advance
+        )
+    print_imports([imported], as_json)
 
 
 def import_grinder(
@@ -48,37 +123,46 @@ def import_grinder(
     check_files(paths)
     advance = count_two_passes(paths, progress)
     whole = survey(paths, advance)
-    known = TestNames(dict(names or {}), set(composite))
+    known = GrinderNames(dict(names or {}), set(composite))
     for path in paths:
         known.add(find_test_names(path))
-    started_at = datetime.fromtimestamp(whole.first_ms // 1000, UTC).replace(
-        microsecond=whole.first_ms % 1000 * _MS_US
+    facts = import_facts(
+        Program(name="grinder", version=known.version),
+        paths,
+        scenario,
+        target,
+        instant(whole.first_ms * _MS_NS),
+        settings={"resolution_ms": 1},
+        speed=f"users {whole.threads}",
+        ended_at=datetime.fromtimestamp(whole.last_ms / 1000, UTC),
     )
-    directory = new_directory(results, directory_name(started_at, scenario))
-    facts = _facts(paths, whole, known, scenario, target, started_at)
-    with RunWriter(directory, facts, summarise, at_once=False) as run:
+    with start_import(results, facts) as run:
         records = _Records(run, known, whole.first_ms)
         workers = [_of_worker(DataLog(path, advance), at) for at, path in enumerate(paths)]
-        for tests in merged(workers, done_ms):
+        for tests in in_order(workers, window_of(len(paths)), done_ms):
             records.add(tests)
-        status, reason = _ending(whole, run.target_died)
-        run.finish(status, reason)
-    point_latest(directory)
-    notes = describe_logs(whole, known.composite, known.of) + records.notes()
-    source = str(paths[0]) + (f" and {counted(len(paths) - 1, 'more log')}" if len(paths) > 1 else "")
-    return ImportResult(source, directory, status, reason, records.requests, whole.broken_count, notes)
+        notes = describe_logs(whole, known.composite, known.of) + records.notes()
+        source = name_sources(paths, "more log")
+        return finish_import(run, source, "The Grinder", whole.logs, records.requests, notes)
+
+
+def _of_worker(log: DataLog, number: int) -> Iterator[GrinderRows]:
+    """Yield the tests of a log, the threads numbered apart from other workers'."""
+    for tests in log:
+        tests["thread"] += number << 16
+        yield tests
 
 
 class _Records:
     """Turns tests into records, and those that enclose others into measures."""
 
-    def __init__(self, run: RunWriter, names: TestNames, base_ms: int) -> None:
+    def __init__(self, run: RunWriter, names: "GrinderNames", base_ms: int) -> None:
         self._run, self._names, self._base_ms = run, names, base_ms
-        self._deposit = ImportWriter(run)
+        self._writer = ImportWriter(run)
         self._routes: dict[int, int] = {}
         self.requests = self._composite_errors = 0
 
-    def add(self, tests: TestRows) -> None:
+    def add(self, tests: GrinderRows) -> None:
         enclosing = np.isin(tests["test"], list(self._names.composite))
         for test in tests[enclosing]:
             self._measure(test)
@@ -93,11 +177,7 @@ class _Records:
             said.append(f"tests that enclose others became measures, not requests: {listed}")
         if self._composite_errors:
             said.append(f"{self._composite_errors} of those ended in an error, and are left out")
-        if self._deposit.uncounted:
-            said.append(
-                f"{self._deposit.uncounted} values of measures beyond a million each were not counted"
-            )
-        return said
+        return said + self._writer.notes()
 
     def _measure(self, test: np.void) -> None:
         if test["errors"]:
@@ -105,9 +185,9 @@ class _Records:
             return
         done_ns = (int(test["start_ms"]) + int(test["time_ms"]) - self._base_ms) * _MS_NS
         name = self._names.of(int(test["test"]))
-        self._deposit.measure(MeasureValue(name, float(test["time_ms"]), "ms", done_ns, int(test["run"]) + 1))
+        self._writer.put(MeasureValue(name, float(test["time_ms"]), "ms", done_ns, int(test["run"]) + 1))
 
-    def _records(self, tests: TestRows) -> Records:
+    def _records(self, tests: GrinderRows) -> Records:
         records = np.zeros(len(tests), dtype=RECORD)
         status, failed = tests["status"], tests["errors"] > 0
         records["due_ns"] = (tests["start_ms"] - self._base_ms) * _MS_NS
@@ -126,7 +206,7 @@ class _Records:
         records["flags"] = REUSED * ((status > 0) & (tests["connections"] == 0))
         return records
 
-    def _route_numbers(self, tests: TestRows) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
+    def _route_numbers(self, tests: GrinderRows) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
         numbers, at = np.unique(tests["test"], return_inverse=True)
         return np.array([self._route(number) for number in numbers.tolist()], dtype=np.uint16)[at]
 
@@ -139,44 +219,119 @@ class _Records:
         return route
 
 
-def _of_worker(log: DataLog, number: int) -> Iterator[TestRows]:
-    """Yield the tests of a log, the threads numbered apart from other workers'."""
-    for tests in log:
-        tests["thread"] += number << 16
-        yield tests
-
-
 def _us(times_ms: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.minimum(times_ms * _MS_US, _LARGEST_US)
+    return np.minimum(times_ms * _MS_US, LARGEST_US)
 
 
-def _ending(whole: Survey, died: str | None) -> tuple[Status, str | None]:
-    if whole.cut_off:
-        return "interrupted", f"The Grinder was ended while it wrote: {'; '.join(whole.cut_off[:3])}"
-    if died:
-        return "failed", died
-    return decide_status(whole.broken_count, sum(log.line for log in whole.logs))
+_TAIL_BYTES, _HEAD_LINES = 1 << 20, 50
+_DATA_LOGS = (
+    (re.compile(r"(.+)-data\.log(\d*)(?:\.gz)?"), r"\1.log\2"),
+    (re.compile(r"data_(.+)\.log(\d*)(?:\.gz)?"), r"out_\1.log\2"),
+)
+_ROW = re.compile(r'(\()?Test (-?\d{1,10})\b[^"]*(?:"(.*?)"?)?')
+_VERSION = re.compile(r"The Grinder (?:version )?(\d[\w.-]{0,20})")
+_GIVEN = re.compile(r"\s*(-?\d{1,10})(?:\s*[=:,]\s*|\s+)(\S.*?)\s*")
 
 
-def _facts(
-    paths: Sequence[Path],
-    whole: Survey,
-    names: TestNames,
-    scenario: str,
-    target: str | None,
-    started_at: datetime,
-) -> RunFacts:
-    logs = [printable(path.name) for path in paths]
-    shown = logs[:_MOST_NAMED] + ([f"and {len(logs) - _MOST_NAMED} more"] if len(logs) > _MOST_NAMED else [])
-    return RunFacts(
-        scenario=scenario,
-        target=None if target is None else RunTarget(url=target),
-        command=["plimsoll", "import", "grinder", *shown],
-        loop="closed",
-        speed=f"users {whole.threads}",
-        started_at=started_at,
-        ended_at=datetime.fromtimestamp(whole.last_ms / 1000, UTC),
-        program=Program(name="grinder", version=names.version),
-        host=GeneratorHost(hostname="unknown"),  # it ran where it ran; this machine only reads what it wrote
-        scenario_settings={"imported_from": shown, "resolution_ms": 1},
-    )
+@dataclass
+class GrinderNames:
+    """Descriptions by number of test; numbers of tests that enclose others; the version of The Grinder."""
+
+    descriptions: dict[int, str] = field(default_factory=dict)
+    composite: set[int] = field(default_factory=set)
+    version: str | None = None
+    _used: dict[str, int] = field(default_factory=dict)
+
+    def of(self, number: int) -> str:
+        """Return what to call test `number`: its description, short, and no other test's."""
+        name = self.descriptions.get(number, "").strip()
+        if not name:
+            return f"test {number}"
+        name = short_name(name)
+        if self._used.setdefault(name, number) != number:
+            name = f"{name} (test {number})"
+        return name
+
+    def add(self, further: "GrinderNames") -> None:
+        """Take what is new in `further`."""
+        self.descriptions = further.descriptions | self.descriptions
+        self.composite |= further.composite
+        self.version = self.version or further.version
+
+
+def read_test_names(path: Path) -> dict[int, str]:
+    """Return what file `path` calls the tests: a number and a name on each line. Raises SettingsError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
+    names, wrong = {}, []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if found := _GIVEN.fullmatch(line):
+            names[int(found[1])] = found[2]
+        else:
+            wrong.append(
+                f"{path}: line {number}: {line.strip()[:60]!r} is no number and name, such as: 1 Front page"
+            )
+    if wrong:
+        raise SettingsError("\n".join(printable(one) for one in wrong))
+    return names
+
+
+def find_test_names(data_log: Path) -> GrinderNames:
+    """Return what is known beside `data_log`; nothing where nothing is there."""
+    found = GrinderNames()
+    for worker_log in _worker_logs(data_log):
+        if worker_log.is_file():
+            with suppress(OSError, ImportingError):  # names are a courtesy
+                return _from_worker_log(worker_log)
+    if (data_log.parent / FACTS_FILE).is_file():
+        routes = read_json(data_log.parent / ROUTES_FILE)
+        if isinstance(routes, list):
+            found.descriptions = {number: str(route) for number, route in enumerate(routes, 1)}
+    return found
+
+
+def _worker_logs(data_log: Path) -> list[Path]:
+    for pattern, name in _DATA_LOGS:
+        if found := pattern.fullmatch(data_log.name):
+            plain = data_log.with_name(found.expand(name))
+            return [plain, plain.with_name(f"{plain.name}.gz")]
+    return []
+
+
+def _from_worker_log(path: Path) -> GrinderNames:
+    found, in_table = GrinderNames(), False
+    for line in _head_and_tail(path):
+        if found.version is None and (version := _VERSION.search(line)):
+            found.version = version[1]
+        if "Final statistics for this process" in line:
+            in_table = True
+        elif in_table and (row := _ROW.fullmatch(line.strip())):
+            number = int(row[2])
+            if row[3]:
+                found.descriptions.setdefault(number, row[3])
+            if row[1]:
+                found.composite.add(number)
+    return found
+
+
+def _head_and_tail(path: Path) -> Iterator[str]:
+    """Yield the first lines, and those of the last MiB: between stands each request. Of gzip, all lines."""
+    whole = path.suffix == ".gz"
+    rest = 0 if whole else max(path.stat().st_size - _TAIL_BYTES, 0)
+    if whole or rest:
+        try:
+            for number, line in enumerate(read_file_lines(path)):
+                if not whole and number == _HEAD_LINES:
+                    break
+                yield line.decode("utf-8", errors="replace")
+        except CutOffError:
+            return
+    if not whole:
+        with path.open("rb") as file:
+            file.seek(rest)
+            for line in file.read(_TAIL_BYTES).splitlines():
+                yield line.decode("utf-8", errors="replace")

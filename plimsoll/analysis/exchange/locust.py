@@ -1,25 +1,102 @@
-"""The listener's files of a Locust test become a run directory: those of all processes, merged by time."""
+"""Locust's tests: files of the listener become a run directory, Locust's own CSV files a summary."""
 
+import csv
+import json
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import click
 import numpy as np
-from numpy.typing import NDArray
 
-from plimsoll.analysis.exchange.interleaving import merged
-from plimsoll.analysis.exchange.lines import ImportingError, check_files, count_two_passes, decide_status
-from plimsoll.analysis.exchange.locust_log import LocustLog
-from plimsoll.analysis.exchange.result import ImportResult
-from plimsoll.analysis.statistics.summary import summarise
-from plimsoll.common.hostile import printable
-from plimsoll.common.units import counted
-from plimsoll.rundir.facts import GeneratorHost, Program, RunFacts, RunTarget
-from plimsoll.rundir.find import directory_name, new_directory, point_latest
-from plimsoll.rundir.records import Records
-from plimsoll.rundir.write import RunWriter, Status
+from plimsoll.analysis.exchange.importing import (
+    LARGEST_US,
+    ImportingError,
+    ImportResult,
+    LogFile,
+    check_files,
+    count_two_passes,
+    done_ns,
+    finish_import,
+    import_facts,
+    in_order,
+    instant,
+    is_address,
+    json_option,
+    name_sources,
+    out_option,
+    print_imports,
+    route_of_url,
+    scenario_option,
+    short_name,
+    start_import,
+    status_error,
+    target_option,
+    window_of,
+)
+from plimsoll.analysis.statistics.percentiles import MILLION, rank
+from plimsoll.common.files import replace_json
+from plimsoll.common.hostile import is_figure, printable, redact
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.units import ABSENT, count, plain_ms
+from plimsoll.rundir.facts import Program
+from plimsoll.rundir.find import directory_name, new_directory
+from plimsoll.rundir.records import RECORD, Records, error_number
 
-_MOST_NAMED = 20
+_LISTENER = Path(__file__).with_name("locust_listener.py")
+
+
+@click.command()
+@click.argument("files", metavar="FILE|PREFIX...", nargs=-1, type=click.Path(path_type=Path))
+@out_option
+@scenario_option("locust")
+@target_option
+@click.option("--listener", is_flag=True, help="Print the listener that writes every request down, and end.")
+@json_option
+@progress_option
+def locust(
+    files: tuple[Path, ...],
+    out: Path,
+    scenario: str,
+    target: str | None,
+    listener: bool,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Import the requests of a Locust test, or a summary of its CSV files.
+
+    The files of the listener (of all processes of one test, gzip or not) become a run directory. Of Locust's
+    own CSV files (`--csv PREFIX`) that cannot be made: they become imported_summary.json.
+
+    \b
+    Examples:
+        plimsoll import locust --listener > plimsoll_listener.py
+        locust -f locustfile.py,plimsoll_listener.py --headless -u 50 -t 5m -H http://10.0.0.5
+        plimsoll import locust locust-requests-*.jsonl --target http://10.0.0.5
+        plimsoll import locust load                 # load_stats.csv, load_failures.csv …
+
+    Exit codes: 0 everything was read; 1 imported, but Locust was killed while it wrote, or lines could not be
+    read; 2 a file that is nothing of Locust.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    if listener:
+        click.echo(_LISTENER.read_text(encoding="utf-8"), nl=False)
+        return
+    if not files:
+        raise click.UsageError("Missing argument 'FILE|PREFIX...'.")
+    prefixes = {prefix for path in files if (prefix := prefix_of(path))}
+    if prefixes:
+        if len(prefixes) > 1 or not all(map(prefix_of, files)):
+            raise ImportingError(
+                "Locust's CSV files are of one test: give one PREFIX, and nothing else with it"
+            )
+        _summarise(read_tables(prefixes.pop()), out, scenario, as_json)
+        return
+    with progress_bar("reading", "bytes", is_shown(progress)) as advance:
+        imported = import_locust(files, out, scenario=scenario, target=target, progress=advance)
+    print_imports([imported], as_json)
 
 
 def import_locust(
@@ -38,45 +115,27 @@ def import_locust(
     advance = count_two_passes(paths, progress)
     logs = [LocustLog(path, advance) for path in paths]
     base_ns, end_ns = _span_ns(logs)
-    started_at = datetime.fromtimestamp(base_ns // 10**9, UTC).replace(microsecond=base_ns % 10**9 // 1000)
-    directory = new_directory(results, directory_name(started_at, scenario))
-    named = [printable(path.name) for path in paths[:_MOST_NAMED]]
-    facts = RunFacts(
-        scenario=scenario,
-        target=None if target is None else RunTarget(url=target),
-        command=["plimsoll", "import", "locust", *named],
-        loop="closed",
-        started_at=started_at,
-        ended_at=datetime.fromtimestamp(end_ns / 1e9, UTC),
-        program=Program(name="locust", version=next((log.version for log in logs if log.version), None)),
-        host=GeneratorHost(hostname="unknown"),  # it ran where it ran; this machine only reads what it wrote
-        scenario_settings={"imported_from": named},
-    )
-    with RunWriter(directory, facts, summarise, at_once=False) as run:
-        files = [
+    program = Program(name="locust", version=next((log.version for log in logs if log.version), None))
+    ended_at = datetime.fromtimestamp(end_ns / 1e9, UTC)
+    facts = import_facts(program, paths, scenario, target, instant(base_ns), ended_at=ended_at)
+    with start_import(results, facts) as run:
+        streams = [
             _of_file(LocustLog(path, advance, run.route_number), at, base_ns) for at, path in enumerate(paths)
         ]
-        for records in merged(files, _done_ns):
+        for records in in_order(streams, window_of(len(paths))):
             run.records(records)
-        status, reason = _ending(logs, run.target_died)
-        run.finish(status, reason)
-    point_latest(directory)
-    source = str(paths[0]) + (f" and {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else "")
-    broken = [one for log in logs for one in log.broken][:10]
-    requests = sum(log.requests for log in logs)
-    return ImportResult(
-        source, directory, status, reason, requests, sum(log.broken_count for log in logs), broken
-    )
+        requests = sum(log.requests for log in logs)
+        return finish_import(run, name_sources(paths, "more file"), "Locust", logs, requests, [])
 
 
-def _span_ns(logs: Sequence[LocustLog]) -> tuple[int, int]:
+def _span_ns(logs: "Sequence[LocustLog]") -> tuple[int, int]:
     """Return when the first request of all began and the last one ended, since the epoch."""
     begins, ends, wrong = [], [], []
     for log in logs:
         try:
             for records in log:
                 begins.append(int(records["due_ns"].min()))
-                ends.append(int(_done_ns(records).max()))
+                ends.append(int(done_ns(records).max()))
         except ImportingError as error:
             wrong.append(str(error))
     if not wrong and not begins:
@@ -87,7 +146,7 @@ def _span_ns(logs: Sequence[LocustLog]) -> tuple[int, int]:
     return min(begins), max(ends)
 
 
-def _of_file(log: LocustLog, number: int, base_ns: int) -> Iterator[Records]:
+def _of_file(log: "LocustLog", number: int, base_ns: int) -> Iterator[Records]:
     """Yield the records of a file: since the start of the run, users numbered apart from other files'."""
     for records in log:
         records["due_ns"] -= base_ns
@@ -95,14 +154,274 @@ def _of_file(log: LocustLog, number: int, base_ns: int) -> Iterator[Records]:
         yield records
 
 
-def _done_ns(records: Records) -> NDArray[np.int64]:
-    done: NDArray[np.int64] = records["due_ns"] + records["total_us"].astype(np.int64) * 1000
-    return done
+_BLOCK_RECORDS = 1 << 14
+_LAST_US = (1 << 62) // 1000
+# Of Python's and requests' exceptions, by a part of their name and text; the first that fits.
+_KINDS = (
+    ("Timeout", "timeout"),
+    ("timed out", "timeout"),
+    ("refused", "connect_refused"),
+    ("SSL", "tls_failed"),
+    ("reset by peer", "reset"),
+    ("RemoteDisconnected", "closed_early"),
+    ("IncompleteRead", "closed_early"),
+    ("BadStatusLine", "bad_response"),
+    ("NameResolution", "connect_failed"),
+    ("gaierror", "connect_failed"),
+    ("ConnectionError", "connect_failed"),
+    ("CatchResponseError", "check_failed"),
+    ("ResponseError", "check_failed"),
+)
 
 
-def _ending(logs: Sequence[LocustLog], died: str | None) -> tuple[Status, str | None]:
-    if cut_off := [f"{printable(log.path.name)}: {log.cut_off}" for log in logs if log.cut_off]:
-        return "interrupted", f"Locust was ended while it wrote: {'; '.join(cut_off[:3])}"
-    if died:
-        return "failed", died
-    return decide_status(sum(log.broken_count for log in logs), sum(log.line for log in logs))
+class LocustLog(LogFile):
+    """A file of the listener that `--listener` prints: every request of one process.
+
+    Iterate over it, once, for blocks of records, shape (n,); `due_ns` counts from the epoch.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        advance: Callable[[int], None] = lambda _: None,
+        route_number: Callable[[str], int] = lambda _: 0,
+    ) -> None:
+        super().__init__(path, advance)
+        self._route_number = route_number
+        self.version: str | None = None
+
+    def __iter__(self) -> Iterator[Records]:
+        """Yield the records. Raises ImportingError if the listener never wrote this."""
+        self.line = 0
+        rows = []
+        for line in self.whole_lines():
+            self.line += 1
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                value = None
+            if isinstance(value, dict) and value.get("plimsoll_locust") == 1:
+                self.version = str(value.get("locust"))[:20]
+            elif self.line == 1:
+                raise ImportingError(
+                    f"{self.path}: is no file of the listener (plimsoll import locust --listener), "
+                    "nor one of Locust's CSV files"
+                )
+            elif row := self._row(value):
+                rows.append(row)
+                self.requests += 1
+            else:
+                self.note_broken(self.line, " is no request")
+            if len(rows) >= _BLOCK_RECORDS:
+                yield np.array(rows, dtype=RECORD)
+                rows = []
+        if rows:
+            yield np.array(rows, dtype=RECORD)
+
+    def _row(self, value: Any) -> tuple[int, ...] | None:
+        if not isinstance(value, list) or len(value) != 8:
+            return None
+        start_us, total_us, method, name, status, size, error, user = value
+        numbers = (start_us, total_us, status, size, user)
+        if (
+            not all(isinstance(number, int) and 0 <= number <= _LAST_US for number in numbers)
+            or start_us == 0
+        ):
+            return None
+        if not all(isinstance(text, str) for text in (method, name, error)) or status > 0xFFFF:
+            return None
+        number = error_number(_kind(error, status))
+        route = self._route_number(locust_route(name))
+        due_ns, user, total_us = start_us * 1000, user & 0xFFFF, min(total_us, LARGEST_US)
+        return (due_ns, 0, 0, 0, 0, 0, total_us, size, -1, 0, user, route, status, 0, number, 0)
+
+
+def locust_route(name: str) -> str:
+    """Return the route of what Locust calls a request: an address only by its kind, as in other imports."""
+    return route_of_url(name) if not name or is_address(name) else short_name(name)
+
+
+def _kind(error: str, status: int) -> str:
+    if not error:
+        return "none"
+    if status >= 400:
+        return status_error(status)
+    return next((kind for part, kind in _KINDS if part in error), "other")
+
+
+Row = dict[str, str]
+
+
+_MOST_ROWS = 200_000
+_PERCENTILE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)%")
+_Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The content of Locust's CSV files of one prefix, as `imported_summary.json` has it.
+
+    `PREFIX_stats.csv` has a row for each name of requests, `PREFIX_failures.csv` one for each error, and
+    `PREFIX_stats_history.csv` one a second (with `--csv-full-history` for each name), whose percentiles are
+    over the last ten seconds. Locust rounds each response time before it counts it: to 1 ms below 100 ms, to
+    10 ms below a second, to 100 ms below ten, to a second above. So no request can be made of them.
+    """
+
+    prefix: str
+    names: list[dict[str, object]]
+    errors: list[dict[str, object]]
+    history: list[dict[str, object]]
+    started_at: datetime | None
+    ended_at: datetime | None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the whole of `imported_summary.json`."""
+        return {
+            "format": 1,
+            "program": "locust",
+            "source": printable(Path(self.prefix).name),
+            "kind": "aggregates",
+            "started_at": _text(self.started_at),
+            "ended_at": _text(self.ended_at),
+            "names": self.names,
+            "errors": self.errors,
+            "history": self.history,
+        }
+
+
+def prefix_of(path: Path) -> str | None:
+    """Return the prefix of Locust's files that `path` means: it itself, or one of the files; else None."""
+    for ending in ("_stats.csv", "_stats_history.csv", "_failures.csv", "_exceptions.csv"):
+        if path.name.endswith(ending) and path.is_file():
+            return str(path)[: -len(ending)]
+    return str(path) if Path(f"{path}_stats.csv").is_file() else None
+
+
+def read_tables(prefix: str) -> Tables:
+    """Read what there is of the files. Raises ImportingError."""
+    names = [_name(row) for row in _rows(Path(f"{prefix}_stats.csv"), "Request Count")]
+    if not names:
+        raise ImportingError(f"{prefix}_stats.csv: holds no row; did Locust end before its first request?")
+    failures = Path(f"{prefix}_failures.csv")
+    errors = [_error(row) for row in _rows(failures, "Occurrences")] if failures.is_file() else []
+    past = Path(f"{prefix}_stats_history.csv")
+    rows = list(_rows(past, "Timestamp")) if past.is_file() else []
+    seconds = [second for row in rows if (second := _figure(row.get("Timestamp"))) and 0 < second < 1 << 32]
+    first, last = (datetime.fromtimestamp(which(seconds), UTC) if seconds else None for which in (min, max))
+    history = [_second(row) for row in rows if row.get("Name") == "Aggregated"]
+    return Tables(prefix, names, errors, history, first, last)
+
+
+def _rows(path: Path, needed: str) -> Iterator[_Row]:
+    try:
+        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+            reader = csv.DictReader(file)
+            if needed not in (reader.fieldnames or ()):
+                raise ImportingError(
+                    f"{path}: is none of Locust's files: its first line has no column {needed!r}"
+                )
+            for number, row in enumerate(reader):
+                if number == _MOST_ROWS:
+                    return
+                if None not in row.values():  # the last row of a Locust that was killed
+                    yield {str(key): str(value) for key, value in row.items()}
+    except (csv.Error, OSError) as error:
+        raise ImportingError(f"{path}: cannot be read: {error}") from None
+
+
+def _name(row: _Row) -> dict[str, object]:
+    requests = _count(row.get("Request Count"))
+    return {
+        "method": _words(row.get("Type")),
+        "name": _words(row.get("Name")),
+        "requests": requests,
+        "errors": _count(row.get("Failure Count")),
+        "requests_per_s": _figure(row.get("Requests/s")),
+        "errors_per_s": _figure(row.get("Failures/s")),
+        "mean_ms": _figure(row.get("Average Response Time")) if requests else None,
+        "min_ms": _figure(row.get("Min Response Time")) if requests else None,
+        "max_ms": _figure(row.get("Max Response Time")) if requests else None,
+        "mean_bytes": _figure(row.get("Average Content Size")) if requests else None,
+        "rounded_ms": _percentiles(row, requests or 0),
+    }
+
+
+def _error(row: _Row) -> dict[str, object]:
+    return {
+        "method": _words(row.get("Method")),
+        "name": _words(row.get("Name")),
+        "error": _words(row.get("Error")),
+        "occurrences": _count(row.get("Occurrences")),
+    }
+
+
+def _second(row: _Row) -> dict[str, object]:
+    return {
+        "at_s": _count(row.get("Timestamp")),
+        "users": _count(row.get("User Count")),
+        "requests_per_s": _figure(row.get("Requests/s")),
+        "errors_per_s": _figure(row.get("Failures/s")),
+        "requests": _count(row.get("Total Request Count")),
+        "errors": _count(row.get("Total Failure Count")),
+    }
+
+
+def _percentiles(row: _Row, requests: int) -> dict[str, float | None]:
+    """Return the percentiles that so many requests can have; the largest is `max_ms`."""
+    found: dict[str, float | None] = {}
+    for column, text in row.items():
+        if (share := _PERCENTILE.fullmatch(column)) and 0 < float(share[1]) < 100:
+            given = rank(round(float(share[1]) * MILLION / 100), requests) is not None
+            found[f"p{share[1]}"] = _figure(text) if given else None
+    return found
+
+
+def _figure(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:  # N/A
+        return None
+    return number if is_figure(number) else None
+
+
+def _count(text: str | None) -> int | None:
+    number = _figure(text)
+    return None if number is None or number < 0 else int(number)
+
+
+def _words(text: str | None) -> str:
+    return printable(redact(text or ""))
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _summarise(tables: "Tables", out: Path, scenario: str, as_json: bool) -> None:
+    """Write imported_summary.json into a folder of its own, which is no run: `latest` stays where it is."""
+    directory = new_directory(out, directory_name(tables.started_at or datetime.now(UTC), scenario))
+    path = directory / "imported_summary.json"
+    replace_json(path, tables.as_json())
+    if as_json:
+        summaries = [{"source": tables.prefix, "summary": str(path)}]
+        click.echo(json.dumps({"format": 1, "runs": [], "summaries": summaries}, indent=2))
+        return
+    click.echo(f"{'requests':>10} {'errors':>8} {'mean ms':>10} {'max ms':>10}  name")
+    for row in tables.names:
+        counts = f"{_whole(row['requests']):>10} {_whole(row['errors']):>8}"
+        times = f"{_ms(row['mean_ms']):>10} {_ms(row['max_ms']):>10}"
+        name = printable(f"{row['method']} {row['name']}".strip(), 80)
+        click.echo(f"{counts} {times}  {name}")
+    click.echo(
+        f"{printable(str(path), 4096)}\n"
+        "No run directory: Locust's CSV files hold averages and rounded percentiles, no requests. "
+        "To have every request next time: plimsoll import locust --listener > plimsoll_listener.py"
+    )
+
+
+def _ms(value: object) -> str:
+    return plain_ms(value) if isinstance(value, float) else ABSENT
+
+
+def _whole(value: object) -> str:
+    return count(value if isinstance(value, int) else None)

@@ -1,49 +1,120 @@
-"""Shards of one run, written by several processes or machines, become one run directory."""
+"""`plimsoll merge`: shards of one run, written by several processes or machines, become one run directory."""
 
+import json
+import math
+import os
+import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
-from plimsoll.analysis.exchange.answers import not_as_logged
-from plimsoll.analysis.exchange.checks import check
-from plimsoll.analysis.exchange.clocks import ClockAlignment, align_clocks
-from plimsoll.analysis.exchange.ending import (
+from plimsoll.analysis.exchange.importing import done_ns, in_order, window_of
+from plimsoll.analysis.exchange.shards import (
+    ClockAlignment,
     InstanceEnding,
+    ShardRun,
+    align_clocks,
+    check,
     check_counts,
     find_endings,
     merged_status,
+    open_shards,
     sum_skipped,
     sum_unsent,
 )
-from plimsoll.analysis.exchange.events import copy_events
-from plimsoll.analysis.exchange.folder import new_run_directory
-from plimsoll.analysis.exchange.instances import describe_late_instances, measure_instance
-from plimsoll.analysis.exchange.limits import collect_limits, judge_limit
-from plimsoll.analysis.exchange.members import count_members
-from plimsoll.analysis.exchange.order import done_ns, in_order, window_of
-from plimsoll.analysis.exchange.shard import ShardRun, open_shards
-from plimsoll.analysis.statistics.summary import summarise
-from plimsoll.common.errors import gravest_first
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, Times, fewest, narrow
+from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.summary import is_late, outcome_lines, summarise
+from plimsoll.common.errors import OutputError, gravest_first
 from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable, redact
-from plimsoll.rundir.facts import Merged, MergeFinding, RunFacts
-from plimsoll.rundir.names import REJECTS_FILE, SUMMARY_FILE
+from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.units import count, counted, plain_ms, significant
+from plimsoll.rundir.events import Event, read_events
+from plimsoll.rundir.facts import (
+    Instance,
+    InstanceTimes,
+    LimitVerdict,
+    MemberCounts,
+    Merged,
+    RunFacts,
+)
+from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, REJECTS_FILE, SUMMARY_FILE
 from plimsoll.rundir.read import read_json
-from plimsoll.rundir.records import Records, error_number
+from plimsoll.rundir.records import MEMBER, QUEUED, SENT_TO_LOGIN, WARMUP, Records, RequestFile, error_number
 from plimsoll.rundir.write import RunWriter
 
-Progress = Callable[[int, int], None]
+_MOST_SAID = 20_000  # characters of what is said of all instances together
 
-_LONGEST = 20_000  # characters of what is said of all instances together
+
+@click.command()
+@click.argument("shards", metavar="SHARD...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="The run directory to write."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
+@progress_option
+def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | None) -> None:
+    """Merge the run directories of several processes or machines into one.
+
+    A folder stands for the shards in it. The percentiles are those of all requests together. The run is
+    complete only if every shard is and none is missing: those that are not are named, and what they had
+    left to send is counted.
+
+    \b
+    Examples:
+        plimsoll merge shards --out results/merged
+        plimsoll merge host1/0 host2/1 host3/2 host4/3 --out results/merged
+        plimsoll merge shards --out results/merged --json | jq .instances
+
+    Exit codes: 0 the run is complete, within its limits; 1 merged, but it is not, or is over one; 2 nothing
+    was merged; 3 it is complete, but a limit could not be judged.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    with progress_bar("merging", "records read", is_shown(progress)) as advance:
+        run = merge_shards(shards, out, advance)
+    summary = read_json(out / SUMMARY_FILE)
+    if as_json:
+        click.echo(json.dumps(summary))
+    else:
+        instances = [Instance.model_validate(one) for one in summary["instances"]]
+        click.echo("\n".join([*_instance_lines(instances), "", *outcome_lines(out)]))
+    facts = run.facts
+    said = [f"{one.level}: {one.text}" for one in (facts.merged.says if facts.merged else [])]
+    if facts.generator_limited_reason:
+        said.append(f"bad: limited by its generator: {facts.generator_limited_reason}")
+    for text in said:
+        click.echo(printable(text, _MOST_SAID), err=as_json)
+    limits = [LimitVerdict.model_validate(one) for one in summary.get("limits", [])]
+    for one in limits:
+        click.echo(printable(f"limit {one.limit}: {one.outcome}: {one.says}", 1000), err=as_json)
+    outcomes = {one.outcome for one in limits}
+    if facts.status != "complete" or "exceeded" in outcomes:
+        raise SystemExit(1)
+    raise SystemExit(3 if "not judged" in outcomes else 0)
+
+
+def _instance_lines(instances: Sequence[Instance]) -> list[str]:
+    """Return a line for each, under a head; what is not known is a dash."""
+    lines = [
+        f"{'instance':<34} {'status':<11} {'sent':>11} {'unsent':>11} {'lag p99.9 ms':>12} {'p99.9 ms':>11}"
+    ]
+    for one in instances:
+        counts = f"{count(one.sent):>11} {count(one.unsent):>11}"
+        times = f"{plain_ms(one.lag_ms.p999):>12} {plain_ms(one.response_ms.p999):>11}"
+        lines.append(f"{printable(one.name, 34):<34} {one.status:<11} {counts} {times}")
+    return lines
 
 
 def merge_shards(
     paths: Sequence[Path],
     directory: Path,
-    progress: Progress = lambda *_: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
     now_s: float | None = None,
 ) -> RunWriter:
     """Write one run directory of all shards `paths`, or of those in folders, and return its writer, finished.
@@ -86,15 +157,14 @@ def _merge_records(
     for block in in_order(streams, window):
         run.records(block)
         read(len(block))
-        if len(block):
-            end_ns = max(end_ns, int(done_ns(block[-1:])[0]))
+        end_ns = max(end_ns, int(done_ns(block[-1:])[0]))
     return end_ns
 
 
 class _ReadCounter:
     """Adds up what was read, for a progress bar."""
 
-    def __init__(self, progress: Progress, total: int) -> None:
+    def __init__(self, progress: Callable[[int, int], None], total: int) -> None:
         self._progress, self._total, self._done = progress, total, 0
 
     def __call__(self, records: int) -> None:
@@ -126,19 +196,50 @@ def _facts(shards: Sequence[ShardRun], clocks: ClockAlignment) -> RunFacts:
 
 def _records(one: ShardRun, run: RunWriter, offset_ns: int, most: int) -> Iterator[Records]:
     """Yield the shard's records by at most so many, with the numbers of `run`, moved by `offset_ns`."""
-    if one.requests is None:
+    if one.run is None:
         return
-    errors = np.array([error_number(one.error_name(number)) for number in range(256)], dtype=np.uint8)
+    errors = np.array([error_number(one.run.error_name(number)) for number in range(256)], dtype=np.uint8)
     routes, known = np.zeros(1 << 16, dtype=np.uint16), np.zeros(1 << 16, dtype=bool)
-    for block in one.requests.blocks(most):
+    for block in one.run.requests.blocks(most):
         records = block.copy()
         for number in np.unique(records["route"][~known[records["route"]]]):
-            routes[number] = run.route_number(one.route_name(int(number)))
+            routes[number] = run.route_number(one.run.route_name(int(number)))
             known[number] = True
         records["route"] = routes[records["route"]]
         records["error"] = errors[records["error"]]
         records["due_ns"] += offset_ns
         yield records
+
+
+def copy_events(shards: Sequence[ShardRun], offsets_ns: Sequence[int], run: RunWriter) -> None:
+    """Append all events of `shards`, moved by `offsets_ns`; measures count again.
+
+    An event of an instance gets its index as `instance`. Lines that cannot be read, such as one that a kill
+    cut off, are left out.
+    """
+    once: set[tuple[str, object]] = set()
+    for one, offset_ns in zip(shards, offsets_ns, strict=True):
+        for event in read_events(one.path / EVENTS_FILE).events:
+            with suppress(ValueError, KeyError, TypeError):
+                _copy(event, one, offset_ns, run, once)
+
+
+def _copy(event: Event, one: ShardRun, offset_ns: int, run: RunWriter, once: set[tuple[str, object]]) -> None:
+    t_ns, further = event.t_ns + offset_ns, dict(event.further)
+    if event.name == "measure":
+        name, value, unit = (further[key] for key in ("name", "value", "unit"))
+        try:
+            run.measure(name, value, unit, iteration=further.get("iteration"), t_ns=t_ns)
+        except ValueError:  # it stays damaged, and is named where the run is read
+            run.event(event.name, t_ns=t_ns, **further | {"value": str(value)})
+        return
+    if event.name == "run" or (event.name, event.phase) in once:  # "run": the shard's own start and stop
+        return
+    if event.name == "warm-up":  # every instance says so; it is one instant of the run
+        once.add((event.name, event.phase))
+    elif one.facts.shard:
+        further["instance"] = one.facts.shard.index
+    run.event(event.name, phase=event.phase, t_ns=t_ns, **further)
 
 
 def _copy_rejects(shards: Sequence[ShardRun], directory: Path) -> None:
@@ -171,13 +272,18 @@ def _complete(
         summary["not_as_logged"] = other
     summary["instances"] = [one.model_dump(mode="json", by_alias=True) for one in instances]
     open_loop = run.facts.loop == "open"
-    lag_ms, response_ms = (_least(summary[key]) if open_loop else None for key in ("lag_ms", "response_ms"))
+    lag_ms, response_ms = (
+        _least_ms(summary[key], "p99.9") if open_loop else None for key in ("lag_ms", "response_ms")
+    )
     limited = describe_late_instances(instances, shards, lag_ms, response_ms)
     status, reason = merged_status(endings)
-    limits = collect_limits([one.facts.limits or [] for one in shards])
+    limits = list(dict.fromkeys(limit for one in shards for limit in one.facts.limits or []))
     if verdicts := [judge_limit(limit, summary, status, limited is not None) for limit in limits]:
         summary["limits"] = [verdict.model_dump() for verdict in verdicts]
     replace_json(path, summary)
+    says = [
+        one.model_copy(update={"text": _harmless(one.text)}) for one in [*clocks.says, *check_counts(endings)]
+    ]
     read.all_of_it()
     run.update(
         limits=limits or None,
@@ -190,22 +296,287 @@ def _complete(
             of=[str(one.path) for one in shards],
             placed_by=clocks.placed_by,
             clock_error_ms=clocks.error_ms,
-            says=_says(clocks, endings),
+            says=gravest_first(says),
         ),
     )
 
 
-def _says(clocks: ClockAlignment, endings: Sequence[InstanceEnding]) -> list[MergeFinding]:
-    said = [*clocks.says, *check_counts(endings)]
-    harmless = [one.model_copy(update={"text": _harmless(one.text)}) for one in said]
-    return gravest_first(harmless)
-
-
 def _harmless(text: str | None) -> str | None:
-    return None if text is None else printable(redact(text), _LONGEST)
+    return None if text is None else printable(redact(text), _MOST_SAID)
 
 
-def _least(figures: dict[str, Any]) -> float | None:
-    """Return p99.9 as `summary.json` has it; its lower bound where it is a failure's."""
-    found: float | None = figures["p99.9"]
-    return figures.get("censored", {}).get("p99.9") if found is None else found
+@contextmanager
+def new_run_directory(directory: Path, shards: Sequence[Path]) -> Iterator[Path]:
+    """Yield a hidden folder to write into, which becomes `directory` at the end of the block.
+
+    A folder that exists is taken only if it holds some of `shards` and is no run itself, as what Locust's
+    master makes; the files then move into it, `run.json` last. When the block fails, nothing is left. Raises
+    OutputError.
+    """
+    inside = (
+        directory.is_dir()
+        and not (directory / FACTS_FILE).exists()
+        and any(directory.resolve() in shard.resolve().parents for shard in shards)
+    )
+    if (directory.exists() or directory.is_symlink()) and not inside:
+        raise OutputError(f"{directory}: exists already; give another place with --out")
+    hidden = directory / ".merged.new" if inside else directory.with_name(f".{directory.name}.merged.new")
+    hidden = hidden.with_name(f"{hidden.name}.{os.getpid()}")
+    try:
+        try:
+            hidden.mkdir(parents=True)
+            yield hidden
+            if inside:
+                for path in sorted(hidden.iterdir(), key=lambda one: (one.name == FACTS_FILE, one.name)):
+                    path.replace(directory / path.name)
+                hidden.rmdir()
+            else:
+                hidden.rename(directory)
+        except BaseException:
+            shutil.rmtree(hidden, ignore_errors=True)
+            raise
+    except OSError as error:
+        why = error.strerror or error
+        raise OutputError(f"{directory}: cannot be written: {why}; choose another place with --out") from None
+
+
+def count_members(shards: Sequence[ShardRun]) -> MemberCounts | None:
+    """Return the members of all instances together; None where no instance says that it had any.
+
+    A client belongs to one instance, so clients add up. Accounts do not: every instance uses them from the
+    first on. Both are None where an instance was killed before it said how many it had.
+    """
+    told = [one.summary.members for one in shards if one.summary]
+    said = [each for each in told if each]
+    if not said:
+        return None
+    whole = len(told) == len(shards) and all(each.clients is not None for each in said)
+    accounts = [each.accounts for each in said if each.accounts is not None]
+    requests = sent_to_login = 0
+    for one in shards:
+        for block in one.requests.blocks() if one.requests else ():
+            flags = block["flags"][(block["flags"] & WARMUP) == 0]
+            requests += int(((flags & MEMBER) != 0).sum())
+            sent_to_login += int(((flags & SENT_TO_LOGIN) != 0).sum())
+    return MemberCounts(
+        clients=sum(each.clients or 0 for each in said) if whole else None,
+        accounts=max(accounts) if whole and accounts else None,
+        requests=requests,
+        sent_to_login=sent_to_login,
+    )
+
+
+# As the replay counts for one run (docs/run-format.md, not_as_logged).
+_LEAST, _PART, _MOST_KINDS = 20, 10, 3
+_NOT_MODIFIED, _CLOSED_BY_CLIENT = 304, 499
+
+
+def not_as_logged(shards: Sequence[ShardRun]) -> str:
+    """Return the sentence on them, with the likely cause as an instance has it (hostile), or ""."""
+    said = next(
+        (one.summary.not_as_logged for one in shards if one.summary and one.summary.not_as_logged), ""
+    )
+    if not said:
+        return ""
+    compared, kinds = 0, Counter[tuple[int, int]]()
+    for one in shards:
+        for block in one.requests.blocks() if one.requests else ():
+            judged = ((block["flags"] & WARMUP) == 0) & (block["error"] == 0)
+            judged &= (block["logged_status"] != 0) & (block["logged_status"] != _CLOSED_BY_CLIENT)
+            status, logged = (block[name][judged] for name in ("status", "logged_status"))
+            compared += len(status)
+            classes = [np.where(each == _NOT_MODIFIED, 2, each // 100) for each in (status, logged)]
+            other = classes[0] != classes[1]
+            pairs, numbers = np.unique(np.stack([status[other], logged[other]]), axis=1, return_counts=True)
+            kinds.update(dict(zip(map(tuple, pairs.T.tolist()), numbers.tolist(), strict=True)))
+    if kinds.total() < _LEAST or kinds.total() * _PART < compared:
+        return ""
+    most = sorted(kinds.items(), key=lambda each: (-each[1], each[0]))
+    spelled = [
+        f"{status} for {logged}" + (f" ({number:,})" if len(most) > 1 else "")
+        for (status, logged), number in most[:_MOST_KINDS]
+    ] + ["others"] * (len(most) > _MOST_KINDS)
+    whole = (
+        f"{kinds.total():,} of {counted(compared, 'answer')} are not those of the log: {', '.join(spelled)}."
+    )
+    return f"{whole} {said.partition('. ')[2]}".rstrip()
+
+
+def measure_instance(ending: InstanceEnding, advance: Callable[[int], None]) -> Instance:
+    """Read the records of one instance, 8 bytes of memory each, and return what `summary.json` says of it."""
+    shard = ending.shard
+    instance = Instance(
+        name=ending.name,
+        index=ending.index,
+        segment=ending.segment,
+        status=ending.status,
+        sent=ending.sent,
+        planned=ending.planned,
+        unsent=ending.unsent,
+    )
+    if shard is None:
+        return instance
+    facts = shard.facts
+    lag, response, errors = _times(shard.requests, timeout_us(facts), advance)
+    late = facts.loop == "open" and is_late(lag.tail().least_ms("p99.9"), response.tail().least_ms("p99.9"))
+    return instance.model_copy(
+        update={
+            "directory": str(shard.path),
+            "host": facts.host.hostname,
+            "errors": errors,
+            "generator_limited": facts.generator_limited or late,
+            "lag_ms": InstanceTimes.model_validate(lag.figures_ms()),
+            "response_ms": InstanceTimes.model_validate(response.figures_ms()),
+            "started_at": facts.started_at,
+            "clock": facts.shard.clock if facts.shard else None,
+        }
+    )
+
+
+def _times(
+    requests: RequestFile | None, timeout_us: int | None, advance: Callable[[int], None]
+) -> tuple[Sample, Sample, int]:
+    """Return lag (of those not queued), response times and the number of errors, without the warm-up."""
+    lag: list[Times] = []
+    response: list[Times] = []
+    errors = 0
+    for block in requests.blocks() if requests else ():
+        advance(len(block))
+        measured = block[(block["flags"] & WARMUP) == 0]
+        lag_us = np.ascontiguousarray(measured["lag_us"])
+        lag.append(Times(lag_us[(measured["flags"] & QUEUED) == 0]))
+        took_us, failures = narrow(lag_us.astype(np.uint64) + measured["total_us"]), failed(measured)
+        response.append(Times.of(counted_us(took_us, failures, timeout_us), failures))
+        errors += int(np.count_nonzero(measured["error"]))
+    return Sample.of_times(Times.joined(lag)), Sample.of_times(Times.joined(response)), errors
+
+
+def describe_late_instances(
+    instances: Sequence[Instance],
+    shards: Sequence[ShardRun],
+    lag_ms: float | None,
+    response_ms: float | None,
+) -> str | None:
+    """Return which instances were the limit, or that all together were, and what to do; None if none was.
+
+    `lag_ms` and `response_ms` are the p99.9 of all of an open loop, None of a closed one. Texts are hostile.
+    """
+    told = {str(one.path): one.facts.generator_limited_reason for one in shards}
+    said = [
+        f"{one.name}: {told.get(one.directory or '') or _sent_late(one.lag_ms.p999, one.response_ms.p999)}"
+        for one in instances
+        if one.generator_limited
+    ]
+    if not said and is_late(lag_ms, response_ms):
+        said = [f"all instances together: {_sent_late(lag_ms, response_ms)}"]
+    return "; ".join(text.rstrip(".") for text in said) or None
+
+
+def _sent_late(lag_ms: float | None, response_ms: float | None) -> str:
+    remedy = "use a lower speed or rate, or more instances on machines of their own"
+    if lag_ms is None or response_ms is None:
+        return f"the generator sent late; {remedy}"
+    return (
+        f"the generator sent late: one request in a thousand by over {significant(lag_ms)} ms, where the "
+        f"p99.9 response time is {significant(response_ms)} ms; {remedy}"
+    )
+
+
+def judge_limit(limit: str, summary: Mapping[str, Any], status: str, generator_limited: bool) -> LimitVerdict:
+    """Return what became of `limit`, as run.json has it (p99.9=800ms), by what summary.json says.
+
+    The same rules are in replay/record/judge.go, and both are held against tests/fixtures/limits.json.
+    """
+    figure, _, value = limit.partition("=")
+    counts = summary["requests"]
+    measured = counts["sent"] - counts["warmup"]
+    if figure == "errors":
+        outcome, says = _errors(float(value.rstrip("% ")), counts, measured)
+    else:
+        outcome, says = _time(figure, _milliseconds(value), summary, measured, generator_limited)
+    if outcome == "kept" and status != "complete":
+        outcome, says = "not judged", f"{says}, but the run is {status}: only a whole run keeps a limit"
+    elif outcome == "kept" and generator_limited:
+        outcome = "not judged"
+        says += ", but the generator was the limit of this run: the load was not what was asked for"
+    return LimitVerdict(limit=limit, outcome=outcome, says=says)
+
+
+def _time(
+    figure: str, at_most_ms: float, summary: Mapping[str, Any], measured: int, generator_limited: bool
+) -> tuple[str, str]:
+    counts = summary["requests"]
+    name = "the longest response time" if figure == "max" else f"{figure} of the response time"
+    needed = 1 if figure == "max" else fewest(PERCENTILES[figure])
+    if measured < needed:
+        return "not judged", f"{name} takes {counted(needed, 'request')}, and there were {measured:,}"
+    value_ms, least_ms = _figure(summary["response_ms"], figure)
+    if value_ms is not None and value_ms <= at_most_ms:
+        return "kept", f"{name} is {_exact(value_ms)}, within {_exact(at_most_ms)}"
+    if value_ms is None and (least_ms is None or least_ms <= at_most_ms):
+        return "not judged", f"{name} falls on a request that failed, and nobody knows after how long"
+    shown = _exact(value_ms) if value_ms is not None else f"at least {_exact(least_ms or 0)}"
+    if generator_limited and not _is_over(summary["service_ms"], figure, at_most_ms):
+        why = "but the generator was the limit of this run: it may be its doing"
+        return "not judged", f"{name} is {shown}, over {_exact(at_most_ms)}, {why}"
+    unqueued = summary.get("unqueued_ms")
+    if unqueued is not None and not _is_over(unqueued, figure, at_most_ms):
+        waited = f"{counts['client_queued']:,} of {counted(measured, 'request')}"
+        alone_ms, _ = _figure(unqueued, figure)
+        alone = "nobody knows what it is without that"
+        alone = alone if alone_ms is None else f"without that it is {_exact(alone_ms)}"
+        why = f"but {waited} waited for connections of their own clients, and {alone}"
+        return "not judged", f"{name} is {shown}, over {_exact(at_most_ms)}, {why}"
+    return "exceeded", f"{name} is {shown}, over the limit of {_exact(at_most_ms)}"
+
+
+def _errors(percent: float, counts: Mapping[str, Any], measured: int) -> tuple[str, str]:
+    failures, never_sent = counts["failures"], counts.get("client_timeouts", 0)
+    if not measured:
+        return "not judged", "no request was measured, so no share of them failed"
+    part = f"{100 * failures / measured:.3g} %"
+    says = f"{failures:,} of {counted(measured, 'request')} failed ({part})"
+    share = percent / 100
+    if failures - never_sent <= share * measured < failures:
+        why = f"but {never_sent:,} of them waited for connections of their own clients and were never sent"
+        return "not judged", f"{says}, over {percent:g} %, {why}"
+    if failures > share * measured:
+        return "exceeded", f"{says}, over the limit of {percent:g} %"
+    if share and measured * share < 1:
+        needed = math.floor(1 / share)
+        needed += needed * share < 1
+        few = f"but fewer than {counted(needed, 'request')} do not show a share of {percent:g} %"
+        return "not judged", f"{says}, {few}"
+    return "kept", f"{says}, within {percent:g} %"
+
+
+def _figure(times: Mapping[str, Any], figure: str) -> tuple[float | None, float | None]:
+    """Return a figure of summary.json; where it is censored, what it is at least."""
+    return times.get(figure), times.get("censored", {}).get(figure)
+
+
+def _least_ms(times: Mapping[str, Any], figure: str) -> float | None:
+    """Return a figure of summary.json, or what it is at least."""
+    value_ms, least_ms = _figure(times, figure)
+    return least_ms if value_ms is None else value_ms
+
+
+def _is_over(times: Mapping[str, Any], figure: str, at_most_ms: float) -> bool:
+    least_ms = _least_ms(times, figure)
+    return least_ms is not None and least_ms > at_most_ms
+
+
+_UNITS_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1, "us": 0.001, "µs": 0.001, "ns": 1e-6}
+_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)", re.ASCII)
+
+
+def _milliseconds(text: str) -> float:
+    """Return a time as Go writes them, 1m30s or 800ms, in whole microseconds."""
+    total_ms = sum(float(number) * _UNITS_MS[unit] for number, unit in _TIME.findall(text))
+    return math.floor(round(total_ms * 1000, 6)) / 1000
+
+
+def _exact(value_ms: float) -> str:
+    """Return a time with all its microseconds: one just over its limit must not read like it."""
+    value, unit = (value_ms, "ms") if value_ms < 1000 else (value_ms / 1000, "s")
+    return f"{value:.6f}".rstrip("0").rstrip(".") + f" {unit}"

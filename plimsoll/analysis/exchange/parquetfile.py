@@ -5,8 +5,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from plimsoll.analysis.exchange.columns import COLUMNS, ColumnValues, columns
-from plimsoll.analysis.exchange.format import Advance, Format, Writer
+from plimsoll.analysis.exchange.csvfile import COLUMNS, Advance, ColumnValues, Format, Writer, columns
 from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import RECORD

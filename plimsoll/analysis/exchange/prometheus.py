@@ -4,16 +4,18 @@ A run is over when it is exported, so its counts are gauges: nothing counts on.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import IO
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import IO, Any
 
 import numpy as np
 
-from plimsoll.analysis.exchange.exposition import Gauges, Histogram, Labels, text
-from plimsoll.analysis.exchange.format import Advance, Format, Writer
+from plimsoll.analysis.exchange.csvfile import Advance, Format, Writer
 from plimsoll.analysis.statistics.percentiles import Sample, TimeFigures
 from plimsoll.analysis.statistics.routes import RouteFigures
 from plimsoll.analysis.statistics.run import Progress, RunStatistics, measure
+from plimsoll.common.hostile import printable
 from plimsoll.rundir.facts import MeasureSummary
 from plimsoll.rundir.find import relative_name
 from plimsoll.rundir.read import RunDirectory
@@ -24,6 +26,35 @@ BOUNDS_S = (
     *(1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
 )
 _TIMES = {"response": "due to last byte", "service": "start to last byte"}
+
+
+Labels = Mapping[str, str]
+
+
+@dataclass
+class Gauges:
+    """All gauges of one name; their labels have the same names. Those that have no value are left out."""
+
+    name: str
+    help: str
+    samples: list[tuple[Labels, float]] = field(default_factory=list)
+
+    def add(self, value: float | None, labels: Labels) -> None:
+        """Add a gauge."""
+        if value is not None:
+            self.samples.append((labels, value))
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """A histogram: how many are not above each bound, and above none. `total` None: unknown."""
+
+    name: str
+    help: str
+    bounds: Sequence[float]
+    counts: Sequence[int]
+    total: float | None
+    labels: Labels
 
 
 def prometheus_text(run: RunDirectory, progress: Progress = lambda _: None) -> tuple[int, str]:
@@ -190,6 +221,36 @@ def _bounds(figures: TimeFigures) -> dict[str, float | None]:
 def _s(value_ms: float | None) -> float | None:
     """Return seconds, with no more digits than the microseconds of `value_ms` have."""
     return None if value_ms is None else round(value_ms / 1000, 9)
+
+
+def text(parts: Iterable[Gauges | Histogram]) -> str:
+    """Return the text exposition of all, as prometheus-client writes it. Pure."""
+    from prometheus_client import generate_latest  # here, for commands that load this module need it not
+    from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+
+    families: list[Metric] = []
+    for part in parts:
+        if isinstance(part, Histogram):
+            histogram = HistogramMetricFamily(part.name, part.help, labels=list(part.labels))
+            bounds = [*map(repr, part.bounds), "+Inf"]
+            buckets = list(zip(bounds, map(float, part.counts), strict=True))
+            histogram.add_metric(_values(part.labels), buckets, part.total)
+            if part.total is None:  # the library leaves the count out with the sum
+                labels = dict(zip(part.labels, _values(part.labels), strict=True))
+                histogram.add_sample(f"{part.name}_count", labels, part.counts[-1])
+            families.append(histogram)
+        elif part.samples:
+            gauge = GaugeMetricFamily(part.name, part.help, labels=list(part.samples[0][0]))
+            for labels_of, value in part.samples:
+                gauge.add_metric(_values(labels_of), value)
+            families.append(gauge)
+    registry: Any = SimpleNamespace(collect=lambda: families)
+    return generate_latest(registry).decode("utf-8")
+
+
+def _values(labels: Labels) -> list[str]:
+    """Return the labels' values with control characters spelled out; the library escapes the format's own."""
+    return [printable(value) for value in labels.values()]
 
 
 def _prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:

@@ -9,6 +9,7 @@ import ctypes
 import fcntl
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -22,10 +23,9 @@ from types import FrameType
 
 from pydantic import BaseModel
 
-from plimsoll.analysis.exchange.deposit import ImportWriter, find_k6_limit
-from plimsoll.analysis.exchange.k6_assembler import K6Assembler
-from plimsoll.analysis.exchange.k6_reader import K6Reader
-from plimsoll.analysis.exchange.lines import lines_from_pipe
+from plimsoll.analysis.exchange.importing import ImportWriter
+from plimsoll.analysis.exchange.k6 import K6Assembler, find_k6_limit, write_samples
+from plimsoll.analysis.exchange.k6_samples import K6Reader
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import redact
@@ -44,6 +44,7 @@ Say = Callable[[str], None]
 THRESHOLDS_CROSSED, INTERRUPTED = 99, 105
 SETTINGS = "PLIMSOLL_SETTINGS"  # k6/settings.js reads it
 _MOST_MISSING = 0.01  # share of the requests
+_LONGEST_LINE_BYTES = 1 << 20
 _PREFIX = "plimsoll-k6-"
 
 _LIBC = ctypes.CDLL(None)
@@ -203,11 +204,36 @@ def _take(
         progress(done, max(job.iterations(time.monotonic() - started_s, done), done))
         return process.poll() is not None
 
-    reader = K6Reader(lines_from_pipe(descriptor, ended))
+    reader = K6Reader(_lines_from_pipe(descriptor, ended))
     deposit = ImportWriter(run)
-    deposit.all_of(reader, assembler)
+    write_samples(reader, assembler, deposit)
     progress(assembler.iterations, assembler.iterations)
     return Samples(reader, assembler, deposit)
+
+
+def _lines_from_pipe(descriptor: int, ended: Callable[[], bool]) -> Iterator[bytes]:
+    """Yield the lines that come through a named pipe until nobody has it open and `ended()` is true."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([descriptor], [], [], 0.1)
+        over = ended()
+        chunk = b""
+        if ready or over:
+            with contextlib.suppress(BlockingIOError):
+                chunk = os.read(descriptor, 1 << 16)
+        if chunk:
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                yield line + b"\n"
+            if len(rest) > _LONGEST_LINE_BYTES:
+                yield rest
+                rest = b""
+        elif over:
+            break
+        elif ready:  # no writer yet, or none any more: such a pipe is always ready
+            select.select([], [], [], 0.02)
+    if rest:
+        yield rest
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.exchange.export import export_run
+from plimsoll.analysis.exchange.exchange import export_run
 from plimsoll.rundir.read import RunDirectory
 from tests.support.maven import jars
 from tests.support.paths import ROOT

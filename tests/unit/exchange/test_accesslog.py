@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.exchange.accesslog_command import _words, accesslog
+from plimsoll.analysis.exchange.accesslog import _words, accesslog
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import REPLAY, need

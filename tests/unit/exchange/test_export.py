@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.analysis.exchange import parquetfile
-from plimsoll.analysis.exchange.formats import FORMATS
+from plimsoll.analysis.exchange.exchange import FORMATS
 from plimsoll.cli import main
 from tests.support.rundir import records, write_run
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from plimsoll.analysis.exchange.columns import COLUMNS
-from plimsoll.analysis.exchange.formats import FORMATS
+from plimsoll.analysis.exchange.csvfile import COLUMNS
+from plimsoll.analysis.exchange.exchange import FORMATS
 from plimsoll.analysis.exchange.prometheus import prometheus_text
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import DOCS

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.analysis.exchange.grinder import import_grinder
-from plimsoll.analysis.exchange.result import ImportResult
+from plimsoll.analysis.exchange.importing import ImportResult
 from plimsoll.analysis.statistics.run import RunStatistics, measure
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory

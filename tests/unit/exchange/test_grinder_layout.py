@@ -8,18 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.exchange.grinder_layout import (
+from plimsoll.analysis.exchange.grinder import GrinderNames, find_test_names
+from plimsoll.analysis.exchange.grinder_log import (
     TEST,
+    DataLog,
+    GrinderRows,
     Layout,
     NoLayoutError,
-    TestRows,
     done_ms,
     parse_header,
 )
-from plimsoll.analysis.exchange.grinder_log import DataLog
-from plimsoll.analysis.exchange.grinder_names import TestNames, find_test_names
-from plimsoll.analysis.exchange.interleaving import merged
-from plimsoll.analysis.exchange.lines import ImportingError
+from plimsoll.analysis.exchange.importing import ImportingError, in_order
 
 PLAIN = "Thread, Run, Test, Start time (ms since Epoch), Test time, Errors"
 HTTP = (
@@ -79,7 +78,7 @@ def test_no_line_breaks_it(tmp_path_factory: pytest.TempPathFactory, lines: list
     path.write_bytes("\n".join([PLAIN, "0, 0, 1, 5, 5, 0", *lines]).encode(errors="replace") + tail.encode())
     log = DataLog(path)
     tests = np.concatenate([*log, np.empty(0, dtype=TEST)])
-    assert len(tests) == log.tests >= (1 if lines or tail else 0)
+    assert len(tests) == log.requests >= (1 if lines or tail else 0)
     assert len(log.broken) == min(log.broken_count, 10)
     for name in ("thread", "time_ms", "errors"):
         assert (tests[name] >= 0).all()
@@ -97,14 +96,14 @@ def test_no_bytes_break_it(tmp_path_factory: pytest.TempPathFactory, content: by
 ROWS = st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 50), st.integers(0, 1)), max_size=60)
 
 
-def rows_as_tests(rows: list[tuple[int, int, int]]) -> TestRows:
+def rows_as_tests(rows: list[tuple[int, int, int]]) -> GrinderRows:
     tests = np.zeros(len(rows), dtype=TEST)
     for at, (start, time, errors) in enumerate(rows):
         tests[at]["start_ms"], tests[at]["time_ms"], tests[at]["errors"] = start, time, errors
     return tests
 
 
-def in_blocks(tests: TestRows, size: int) -> Iterator[TestRows]:
+def in_blocks(tests: GrinderRows, size: int) -> Iterator[GrinderRows]:
     return (tests[start : start + size] for start in range(0, len(tests), size))
 
 
@@ -114,7 +113,7 @@ def test_merging_loses_nothing_and_keeps_order(workers: list[list[tuple[int, int
     for rows in workers:
         tests = rows_as_tests(rows)
         logs.append(tests[np.argsort(done_ms(tests), kind="stable")])
-    whole = list(merged([in_blocks(log, size) for log in logs], done_ms))
+    whole = list(in_order([in_blocks(log, size) for log in logs], 7, done_ms))
     found = np.concatenate([*whole, np.empty(0, dtype=TEST)])
     assert (np.diff(done_ms(found)) >= 0).all(), "each log is in order, so is all of it"
     assert sorted(found.tolist()) == sorted(row for log in logs for row in log.tolist())
@@ -124,7 +123,7 @@ def test_merging_loses_nothing_and_keeps_order(workers: list[list[tuple[int, int
 def test_logs_out_of_order_lose_nothing_either(workers: list[list[tuple[int, int, int]]], size: int) -> None:
     logs = [rows_as_tests(rows) for rows in workers]
     found = np.concatenate(
-        [*merged([in_blocks(log, size) for log in logs], done_ms), np.empty(0, dtype=TEST)]
+        [*in_order([in_blocks(log, size) for log in logs], 7, done_ms), np.empty(0, dtype=TEST)]
     )
     assert sorted(found.tolist()) == sorted(row for log in logs for row in log.tolist())
 
@@ -151,7 +150,7 @@ def test_a_hostile_workers_log_names_nothing_else(tmp_path: Path) -> None:
 
 @given(st.dictionaries(st.integers(-9, 9), st.text(max_size=60), max_size=12))
 def test_two_tests_never_share_a_name(descriptions: dict[int, str]) -> None:
-    names = TestNames(descriptions)
+    names = GrinderNames(descriptions)
     called = [names.of(number) for number in descriptions]
     assert len(set(called)) == len(called)
     assert [names.of(number) for number in descriptions] == called, "and keep it"

@@ -8,9 +8,8 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.exchange.export import export_run
-from plimsoll.analysis.exchange.hdrlog import hdr_blocks
-from plimsoll.analysis.exchange.histogram import LARGEST, encode_counts, slot_upper_us, slots_of
+from plimsoll.analysis.exchange.exchange import export_run
+from plimsoll.analysis.exchange.hdrlog import LARGEST, encode_counts, hdr_blocks, slot_upper_us, slots_of
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
 from tests.support.rundir import records, traffic, write_run

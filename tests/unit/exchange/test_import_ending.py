@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.analysis.exchange.lines import decide_status
+from plimsoll.analysis.exchange.importing import decide_status
 
 
 @pytest.mark.parametrize(

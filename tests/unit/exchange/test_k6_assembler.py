@@ -8,18 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.exchange.k6_assembler import K6Assembler
-from plimsoll.analysis.exchange.k6_errors import error_kind
-from plimsoll.analysis.exchange.k6_names import route_of_tags
-from plimsoll.analysis.exchange.k6_sample import K6Definition, K6Sample
-from plimsoll.analysis.exchange.kinds import route_of_url
-from plimsoll.analysis.exchange.product import (
+from plimsoll.analysis.exchange.importing import (
     CachedRequest,
     DroppedIterations,
     FailedCheck,
     ImportedItem,
     MeasureValue,
+    route_of_url,
 )
+from plimsoll.analysis.exchange.k6 import K6Assembler
+from plimsoll.analysis.exchange.k6_samples import K6Definition, K6Sample, error_kind, route_of_tags
 from plimsoll.rundir.records import Request
 
 NS = 1_000_000_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.analysis.exchange.k6_sample import (
+from plimsoll.analysis.exchange.k6_samples import (
     BrokenLineError,
     K6Definition,
     K6Sample,

@@ -18,10 +18,8 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.exchange.lines import ImportingError
-from plimsoll.analysis.exchange.locust import import_locust
-from plimsoll.analysis.exchange.locust_log import LocustLog, locust_route
-from plimsoll.analysis.exchange.locust_tables import read_tables
+from plimsoll.analysis.exchange.importing import ImportingError
+from plimsoll.analysis.exchange.locust import LocustLog, import_locust, locust_route, read_tables
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.analysis.exchange import merge as merging
+from plimsoll.analysis.exchange.importing import in_order
 from plimsoll.analysis.exchange.merge import merge_shards
-from plimsoll.analysis.exchange.order import in_order
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.cli import main
 from plimsoll.common.errors import OutputError

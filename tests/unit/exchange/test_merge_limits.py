@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.exchange.limits import judge_limit
+from plimsoll.analysis.exchange.merge import judge_limit
 from plimsoll.cli import main
 from tests.support.paths import ROOT
 from tests.support.rundir import records

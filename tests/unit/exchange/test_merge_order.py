@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from plimsoll.analysis.exchange.order import done_ns, in_order, window_of
+from plimsoll.analysis.exchange.importing import done_ns, in_order, window_of
 from plimsoll.rundir.records import RECORD, Records
 
 

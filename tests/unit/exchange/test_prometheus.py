@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from plimsoll.analysis.exchange.exposition import Gauges, text
-from plimsoll.analysis.exchange.prometheus import prometheus_text
+from plimsoll.analysis.exchange.prometheus import Gauges, prometheus_text, text
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, traffic, write_run

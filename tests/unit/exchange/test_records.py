@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.exchange.columns import COLUMNS
-from plimsoll.analysis.exchange.csvfile import cell
-from plimsoll.analysis.exchange.export import export_run
+from plimsoll.analysis.exchange.csvfile import COLUMNS, cell
+from plimsoll.analysis.exchange.exchange import export_run
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
 from tests.support.rundir import COLUMNS as RECORD

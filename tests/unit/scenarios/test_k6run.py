@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.exchange.deposit import ImportWriter
-from plimsoll.analysis.exchange.k6_assembler import K6Assembler
-from plimsoll.analysis.exchange.k6_reader import K6Reader
+from plimsoll.analysis.exchange.importing import ImportWriter
+from plimsoll.analysis.exchange.k6 import K6Assembler
+from plimsoll.analysis.exchange.k6_samples import K6Reader
 from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.facts import RunFacts
