@@ -85,6 +85,11 @@ def share(part: int, whole: int) -> str:
     return f"{significant(percent, 4 if 99.9 < percent < 100 else 3)} %"
 
 
+def percent(share: float, digits: int = 3) -> str:
+    """Return a share in percent: `8.13 %`."""
+    return f"{significant(100 * share, digits)} %"
+
+
 def significant(value: float, digits: int = 3) -> str:
     """Return `value` ≥ 0 to so many significant digits, without exponents: `0.853`, `412`, `1,240`."""
     if value == 0:

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from plimsoll.analysis.compare.comparison import compare as compare_sides
-from plimsoll.analysis.compare.documents import Documents, document_options, lines
 from plimsoll.analysis.compare.gates import read_gates
-from plimsoll.analysis.compare.page import comparison_page
+from plimsoll.analysis.compare.page import comparison_document, comparison_page
 from plimsoll.analysis.compare.weeks import compare_weeks, weeks_of
 from plimsoll.analysis.page.shell import write_page
+from plimsoll.analysis.page.verdict import DocumentFiles, document_options, text_lines
 from plimsoll.analysis.statistics.standardised import UTC
 from plimsoll.common.errors import OutputError
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
@@ -65,11 +65,11 @@ def compare(
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
     if html is not None and html.is_dir():
         raise OutputError(f"{html}: is a directory; give the name of a file with --html")
-    documents = Documents("compare", junit_file, markdown_file)
+    files = DocumentFiles(junit_file, markdown_file)
     if gates is not None:
         read_gates(gates)  # a wrong one is told before anything is read
     if (weeks := weeks_of(paths, baseline, candidate)) is not None:
-        if gates is not None or html is not None or documents.wanted:
+        if any(each is not None for each in (gates, html, junit_file, markdown_file)):
             raise click.UsageError(
                 "imported access logs are compared without --gates, --html, --junit and --markdown"
             )
@@ -83,9 +83,10 @@ def compare(
         found = compare_sides(paths, baseline, candidate, gates, advance)
     if html is not None:
         write_page(html, comparison_page(found), "--html")
-    documents.write(found)
+    document = comparison_document(found, "compare")
+    files.write(document)
     if as_json:
         click.echo(json.dumps(found.as_json(), indent=2, allow_nan=False))
     else:
-        click.echo("\n".join(lines(found)))
+        click.echo("\n".join(text_lines(document)))
     sys.exit(found.exit_code)

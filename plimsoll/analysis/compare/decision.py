@@ -10,7 +10,7 @@ from plimsoll.analysis.compare.metrics import Limit
 from plimsoll.analysis.statistics.binomial import ShareOfRuns
 from plimsoll.analysis.statistics.permutation import MOST_FORETOLD, Evidence, GateValues, holm, spent
 from plimsoll.analysis.statistics.stalls import excluded_share
-from plimsoll.common.units import counted, milliseconds, significant
+from plimsoll.common.units import counted, milliseconds, percent, significant
 
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
@@ -267,15 +267,15 @@ def _found(question: Question, evidence: Evidence | ShareOfRuns) -> str:
         if not 0.5 < estimate < 2:
             times = significant(max(estimate, 1 / estimate), 2)
             return f"{times} times as {'slow' if estimate > 1 else 'fast'} as the baseline."
-        return f"{percent(abs(estimate - 1))} {'slower' if estimate > 1 else 'faster'} than the baseline."
+        return f"{percent(abs(estimate - 1), 2)} {'slower' if estimate > 1 else 'faster'} than the baseline."
     return ""
 
 
 def _claim(runs: int, excluded: float, confidence: float) -> str:
     """Return what a PASS does not claim: what happens in few runs may have happened in none of these."""
     return (
-        f"A PASS from {counted(runs, 'run')} excludes, at {percent(confidence)}, only stalls that come in "
-        f"more than {percent(excluded)} of runs; rarer ones may have been missed."
+        f"A PASS from {counted(runs, 'run')} excludes, at {percent(confidence, 2)}, only stalls that come in "
+        f"more than {percent(excluded, 2)} of runs; rarer ones may have been missed."
     )
 
 
@@ -323,9 +323,4 @@ def _amount(question: Question, value: float) -> str:
         return f"× {value:.2f}" if value < 100 else f"× {significant(value)}"
     if question.limit == "at_most_ms":
         return milliseconds(value)
-    return f"{'+' if question.limit == 'at_most_more' else ''}{percent(value)}"
-
-
-def percent(share: float) -> str:
-    """Return a share in percent: `8.1 %`."""
-    return f"{significant(100 * share, 2)} %"
+    return f"{'+' if question.limit == 'at_most_more' else ''}{percent(value, 2)}"

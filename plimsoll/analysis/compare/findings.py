@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from plimsoll.analysis.compare.decision import level_of, percent
+from plimsoll.analysis.compare.decision import level_of
 from plimsoll.analysis.compare.gates import Gates
 from plimsoll.analysis.compare.questions import Side, is_censored
 from plimsoll.analysis.compare.runs import ComparedRun
@@ -12,7 +12,7 @@ from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
 from plimsoll.analysis.evidence.order import Order, identity_findings
 from plimsoll.common.errors import gravest_first
-from plimsoll.common.units import counted, milliseconds
+from plimsoll.common.units import counted, milliseconds, percent
 
 _CONTROL_DIFFERS = 1.05
 _LOADS_DIFFER = 1.05
@@ -118,7 +118,7 @@ def _control_of(scenario: str, baseline: Side, candidate: Side) -> Iterator[Find
     first, second = levels
     if not first or not second or max(first, second) <= _CONTROL_DIFFERS * min(first, second):
         return
-    slower = percent(max(first, second) / min(first, second) - 1)
+    slower = percent(max(first, second) / min(first, second) - 1, 2)
     text = (
         f"The control experiment differs: the {scenario} takes {milliseconds(first)} on {baseline.name} and "
         f"{milliseconds(second)} on {candidate.name}, {slower} apart. It should not depend on the storage: "

@@ -1,14 +1,18 @@
-"""The page of a comparison: its gates, charts and tables."""
+"""A comparison as a document of verdicts and as a page: its gates, figures, charts and tables. Pure."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 from plimsoll.analysis.compare.comparison import Comparison
-from plimsoll.analysis.compare.decision import percent
-from plimsoll.analysis.compare.documents import effect, figure, interval, interval_heading, limit, summary
-from plimsoll.analysis.compare.phase_table import phase_table
+from plimsoll.analysis.compare.decision import Outcome
+from plimsoll.analysis.compare.questions import Side, sentences
+from plimsoll.analysis.compare.runs import ComparedRun, PhaseLevels
 from plimsoll.analysis.compare.verdicts import GateVerdict
+from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.page.chart import (
     Chart,
     Json,
@@ -23,10 +27,23 @@ from plimsoll.analysis.page.chart import (
 )
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.page.shell import render_page
+from plimsoll.analysis.page.verdict import (
+    CaseTable,
+    JUnitCase,
+    VerdictCase,
+    VerdictDocument,
+    VerdictNote,
+    VerdictPart,
+    align,
+    finding_case,
+    wrap,
+)
 from plimsoll.analysis.report.sections.storage import TUNING_SAYS
-from plimsoll.common.hostile import plotly_text
-from plimsoll.common.units import ABSENT, count, significant
+from plimsoll.analysis.statistics.phases import PHASES
+from plimsoll.common.hostile import plotly_text, printable
+from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, percent, significant
 
+_WORDS: dict[Outcome, str] = {"PASS": "passed", "FAIL": "failed", "INCONCLUSIVE": "cannot be told yet"}
 TEMPLATES = Path(__file__).parent / "templates"
 _MOST_PLACES = 8
 _COLOURS = {"PASS": "var(--good)", "FAIL": "var(--bad)", "INCONCLUSIVE": "var(--warn)"}
@@ -35,6 +52,10 @@ _BARE = 5.0  # as much as is drawn of an interval that has no end
 # ticks, the most wanted first
 _DECADES = [each * 10.0**power for each in (1, 2, 5) for power in range(-4, 5)]
 _ROUND = (1, 2, 0.5, 5, 0.2, 0.1, 3, 0.3, 1.5, 0.7, 1.2, 0.8, 1.1, 0.9, 1.05, 0.95)
+_TAILS = ("p99.9", "p99", "p50")
+_MOST_MEASURES = 8  # measures of a scenario
+_SERVER = "server cpu: "
+_MS = {"ms": 1.0, "s": 1000.0}
 _ROWS = 6  # of a chart as high as others
 _LOOSE = 8  # rows that have room for two lines each
 
@@ -45,31 +66,162 @@ def comparison_page(comparison: Comparison) -> str:
         "compare.html",
         comparison_charts(comparison),
         TEMPLATES,
-        styles=["compare.css"],
+        styles=["verdict.css"],
         title=f"{comparison.candidate.name} against {comparison.baseline.name}",
         verdict=comparison.verdict,
         summary=summary(comparison),
         comparison=comparison,
-        columns=gate_columns(comparison),
-        gates=[(each, gate_cells(each)) for each in comparison.judged],
-        confidence=percent(comparison.gates.confidence),
+        gates=gate_table(comparison),
         phases=phase_table(comparison),
         differences=differences_table(comparison),
         runs=runs_table(comparison),
     )
 
 
-def gate_columns(comparison: Comparison) -> list[str]:
-    """Return the headings of the table of gates; names are hostile."""
+def comparison_document(comparison: Comparison, command: str) -> VerdictDocument:
+    """Return what `plimsoll COMMAND` says of a comparison."""
+    heading = summary(comparison)
+    part = VerdictPart(
+        word=comparison.verdict,
+        heading=heading,
+        tables=[gate_table(comparison)],
+        notes=list(_notes(comparison)),
+        suite=heading,
+        suite_class=command,
+    )
+    return VerdictDocument(command, comparison.verdict, [part])
+
+
+def gate_table(comparison: Comparison) -> CaseTable:
+    """Return every limit with its figures and its verdict."""
     names = [comparison.baseline.name, comparison.candidate.name]
-    return ["gate", "verdict", *names, "effect", interval_heading(comparison), "limit", "runs"]
+    heading = f"{significant(100 * (2 * comparison.gates.confidence - 1))} % interval"
+    return CaseTable(
+        title="The gates",
+        caption=(
+            "Each figure is the geometric mean of what every run of a side has (of error shares, the mean). "
+            "A limit is kept or broken only where that is sure to "
+            f"{percent(comparison.gates.confidence, 2)}, all gates together."
+        ),
+        columns=["verdict", "gate", *names, "effect", heading, "limit", "runs"],
+        cases=[_case(each) for each in comparison.judged],
+        below=list(_below_gates(comparison)),
+        is_hostile=True,
+        longest_name=48,
+    )
 
 
-def gate_cells(each: GateVerdict) -> list[str]:
-    """Return what stands in it on one limit, beside the gate's name and verdict."""
-    baseline, candidate = (figure(each, value) for value in each.levels)
-    runs = f"{len(each.question.baseline)} v {len(each.question.candidate)}"
-    return [baseline, candidate, effect(each, each.verdict.estimate), interval(each), limit(each), runs]
+def _case(judged: GateVerdict) -> VerdictCase:
+    verdict = judged.verdict
+    baseline, candidate = (figure(judged, value) for value in judged.levels)
+    shown = effect(judged, verdict.estimate)
+    interval = _interval(judged)
+    runs = f"{len(judged.question.baseline)} v {len(judged.question.candidate)}"
+    says = _says(judged)
+    figures = f"{shown} ({baseline} before, {candidate} after)"
+    name = f"{judged.gate.name} {limit(judged)}"
+    if verdict.outcome == "PASS":
+        test = JUnitCase(name, "passed", " ".join(filter(None, (f"{figures}.", says))))
+    elif verdict.outcome == "FAIL":
+        test = JUnitCase(name, "failure", f"{figures}: {says}", "gate")
+    else:
+        test = JUnitCase(name, "error", says, "inconclusive")
+    return VerdictCase(
+        word=verdict.outcome,
+        name=judged.gate.name,
+        cells=[baseline, candidate, shown, interval, limit(judged), runs],
+        says=" ".join(filter(None, (verdict.says, verdict.claim, verdict.power))),
+        test=test,
+        look="" if verdict.outcome == "PASS" else "amiss",
+    )
+
+
+def _says(judged: GateVerdict) -> str:
+    return " ".join(filter(None, (judged.verdict.says, judged.verdict.power)))
+
+
+def _below_gates(comparison: Comparison) -> Iterator[str]:
+    """Yield what a terminal shows below the gates: the phases, the reasons, what is not claimed, warnings."""
+    if phases := phase_table(comparison):
+        yield ""
+        rows = [["", *phases.columns[1:]], *([row.name, *row.cells] for row in phases.rows)]
+        yield from (printable(line) for line in align(rows, left=[0]))
+    grouped: dict[str, list[str]] = {}
+    for each in comparison.judged:
+        if each.verdict.outcome != "PASS" and each.verdict.says:
+            grouped.setdefault(_says(each), []).append(f"{each.gate.name} {limit(each)}")
+    claims = dict.fromkeys(each.verdict.claim for each in comparison.judged if each.verdict.claim)
+    for paragraph in (*(f"{', '.join(gates)}: {says}" for says, gates in grouped.items()), *claims):
+        yield ""
+        yield from wrap(paragraph)
+    by_kind: dict[tuple[FindingKind, str | None], list[str]] = {}
+    for finding in comparison.findings:
+        if not finding.disqualifies:
+            by_kind.setdefault((finding.kind, finding.scenario), []).append(finding.sentence)
+    if by_kind:
+        yield ""
+    for warning in chain.from_iterable(map(sentences, by_kind.values())):
+        yield from wrap(warning, "warning: ")
+
+
+def _notes(comparison: Comparison) -> Iterator[VerdictNote]:
+    for each in comparison.judged:
+        if each.verdict.outcome != "PASS" and each.verdict.says:
+            yield VerdictNote("", f"{each.gate.name}: {_says(each)}", on_terminal=False)
+    for claim in dict.fromkeys(each.verdict.claim for each in comparison.judged if each.verdict.claim):
+        yield VerdictNote("", claim, on_terminal=False)
+    for finding in comparison.findings:
+        blocks = finding.disqualifies
+        yield VerdictNote(
+            "evidence" if blocks else "warning",
+            finding.sentence,
+            finding_case(finding.kind.value.name, finding.sentence, blocks, finding.worse),
+            on_terminal=False,
+        )
+
+
+def summary(comparison: Comparison) -> str:
+    """Return what all verdicts come to, in one sentence (hostile)."""
+    parts = [
+        f"{comparison.count(outcome)} {word}" for outcome, word in _WORDS.items() if comparison.count(outcome)
+    ]
+    sides = f"{comparison.candidate.name} against {comparison.baseline.name}"
+    return f"{sides}: {counted(len(comparison.judged), 'limit')} checked, {', '.join(parts)}"
+
+
+def figure(judged: GateVerdict, value: float | None) -> str:
+    """Return one side's figure: a time, a share, or a measure without its unit."""
+    if value is None:
+        return ABSENT
+    if judged.gate.kind.is_share:
+        return percent(value)
+    return (
+        milliseconds(value) if judged.in_ms else f"{significant(value)} {printable(judged.unit, 12)}".strip()
+    )
+
+
+def effect(judged: GateVerdict, value: float | None) -> str:
+    """Return an effect or an end of its interval, in the terms of its limit."""
+    if value is None:
+        return ABSENT
+    if judged.question.limit == "at_most_ratio":
+        return f"× {value:.2f}" if value < 100 else f"× {significant(value)}"
+    if judged.question.limit == "at_most_more":
+        return ("+" if value > 0 else "−" if value < 0 else "±") + percent(abs(value))
+    return figure(judged, value)
+
+
+def _interval(judged: GateVerdict) -> str:
+    """Return both confidence limits; a dash where so few runs have none."""
+    verdict = judged.verdict
+    if verdict.lower is None or verdict.upper is None:
+        return ABSENT
+    return f"{effect(judged, verdict.lower)} … {effect(judged, verdict.upper)}"
+
+
+def limit(judged: GateVerdict) -> str:
+    """Return the limit."""
+    return f"≤ {effect(judged, judged.question.at_most)}"
 
 
 def comparison_charts(comparison: Comparison) -> list[Chart]:
@@ -242,5 +394,110 @@ def _ends(each: GateVerdict) -> tuple[float, float]:
 def _hover(each: GateVerdict) -> str:
     name = plotly_text(each.gate.name)
     return (
-        f"{name}: <b>{effect(each, each.verdict.estimate)}</b><br>{interval(each)}<br>{each.verdict.outcome}"
+        f"{name}: <b>{effect(each, each.verdict.estimate)}</b><br>{_interval(each)}<br>{each.verdict.outcome}"
     )
+
+
+class Level(NamedTuple):
+    """A figure in ms or the measure's unit, whether it is but a lower bound, and how many tries failed."""
+
+    value: float
+    is_bound: bool
+    failed: int = 0
+    tries: int = 0
+
+
+Read = Callable[[PhaseLevels], Level | None]
+
+
+def phase_table(found: Comparison) -> Table | None:
+    """Return the tail and every measure of both sides by phase; None where nothing kept the disks busy."""
+    rows = [row for scenario in found.baseline.scenarios for row in _of_scenario(found, scenario)]
+    if not rows:
+        return None
+    caption = (
+        "Medians of a side's runs, phase by phase: of each run its percentile, or the median of what it "
+        "measured. What took time belongs to the phase in which it began. Gates say which of them are judged."
+    )
+    return Table("Before, during and after", caption, ["", *PHASES, "during ÷ before"], rows)
+
+
+def _of_scenario(found: Comparison, scenario: str) -> Iterator[Row]:
+    sides = [(side, _saturated(side, scenario)) for side in (found.baseline, found.candidate)]
+    if not all(runs for _, runs in sides):
+        return
+    every = [run for _, runs in sides for run in runs]
+    for name, unit, read in [*_tail(every), *_measures(every)]:
+        for side, runs in sides:
+            levels = {phase: _level(runs, phase, read) for phase in PHASES}
+            cells = [_shown(levels[phase], unit) for phase in PHASES]
+            yield Row(f"{scenario}: {name}, {side.name}", [*cells, _increase(levels)])
+
+
+def _saturated(side: Side, scenario: str) -> list[ComparedRun]:
+    return [run for run in side.of(scenario) if "during" in run.levels.phases]
+
+
+def _tail(runs: Sequence[ComparedRun]) -> Iterator[tuple[str, str, Read]]:
+    """Yield the highest percentile that most runs have enough requests for during the saturator."""
+    for name in _TAILS:
+        having = sum(run.levels.phases["during"].times.least_ms(name) is not None for run in runs)
+        if having * 2 > len(runs):
+
+            def read(phase: PhaseLevels, name: str = name) -> Level | None:
+                least = phase.times.least_ms(name)
+                return None if least is None else Level(least, name in phase.censored)
+
+            yield name, "ms", read
+            return
+
+
+def _measures(runs: Sequence[ComparedRun]) -> Iterator[tuple[str, str, Read]]:
+    """Yield every measure that has a value during the saturator, the longest first."""
+    longest: dict[tuple[str, str], float] = {}
+    for run in runs:
+        for name, step in run.levels.phases["during"].steps.items():
+            if step.measure and math.isfinite(step.least) and not name.startswith(_SERVER):
+                key = name, "ms" if step.unit in _MS else step.unit
+                longest[key] = max(longest.get(key, 0.0), step.least * _MS.get(step.unit, 0.0))
+    for name, unit in sorted(longest, key=lambda key: -longest[key])[:_MOST_MEASURES]:
+
+        def read(phase: PhaseLevels, name: str = name) -> Level | None:
+            step = phase.steps.get(name)
+            if step is None or not step.measure:
+                return None
+            value = step.least * _MS.get(step.unit, 1.0)
+            return Level(value, step.median is None, len(step.failed_ms), step.tries)
+
+        yield name, unit, read
+
+
+def _level(runs: Sequence[ComparedRun], phase: str, read: Read) -> Level | None:
+    values = [level for run in runs if (at := run.levels.phases.get(phase)) and (level := read(at))]
+    if not values:
+        return None
+    return Level(
+        median(each.value for each in values),
+        any(each.is_bound for each in values),
+        sum(each.failed for each in values),
+        sum(each.tries for each in values),
+    )
+
+
+def _shown(level: Level | None, unit: str) -> str:
+    if level is None:
+        return ABSENT
+    failed = f" ({level.failed:,} of {level.tries:,} failed)" if level.failed else ""
+    if not math.isfinite(level.value):
+        return f"{ABSENT}{failed}"
+    text = milliseconds(level.value) if unit == "ms" else f"{significant(max(level.value, 0.0))} {unit}"
+    return (at_least(text) if level.is_bound else text) + failed
+
+
+def _increase(levels: dict[str, Level | None]) -> str:
+    before, during = levels["before"], levels["during"]
+    if before is None or during is None or before.is_bound or during.is_bound:
+        return ABSENT
+    if before.value <= 0 or during.value < 0:
+        return ABSENT
+    return f"{significant(during.value / before.value, 2)} ×"

@@ -32,7 +32,7 @@ from plimsoll.analysis.statistics.standardised import (
 )
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
-from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
+from plimsoll.common.units import ABSENT, count, counted, milliseconds, percent
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import WARMUP
 
@@ -133,7 +133,7 @@ class Weeks:
         for name, side in ((before, one), (after, other)):
             yield (
                 f"{name}: {counted(side.requests, 'request')} of {counted(side.days, 'day')}, "
-                f"{_percent(side.failed_share)} of them failed; {_percent(side.kept_share)} are in the "
+                f"{percent(side.failed_share)} of them failed; {percent(side.kept_share)} are in the "
                 f"{counted(self.found.cells, 'cell')} (hour of the week and route) of which both sides have "
                 f"{LEAST_IN_CELL} or more."
             )
@@ -239,13 +239,13 @@ def _reasons(
             )
         if figures.kept_share < _LEAST_KEPT:
             yield (
-                f"Only {_percent(figures.kept_share)} of the requests of {side.name} have their like "
+                f"Only {percent(figures.kept_share)} of the requests of {side.name} have their like "
                 "on the other side: compare the same hours of the same site, or give --route on both imports."
             )
     if found.after.failed_share - found.before.failed_share > _MORE_FAILURES:
         yield (
-            f"{_percent(found.after.failed_share)} of the requests of {sides[1].name} failed, "
-            f"and {_percent(found.before.failed_share)} of those of {sides[0].name}: find out why."
+            f"{percent(found.after.failed_share)} of the requests of {sides[1].name} failed, "
+            f"and {percent(found.before.failed_share)} of those of {sides[0].name}: find out why."
         )
     finest_us = max(min(run.facts.finest_us for run in side.runs) for side in sides)
     for name in JUDGED:
@@ -269,10 +269,6 @@ def _verdict(ratio: Ratio) -> Outcome:
     if ratio.upper <= RATIO:
         return "PASS"
     return "FAIL" if ratio.lower > RATIO else "INCONCLUSIVE"
-
-
-def _percent(share: float) -> str:
-    return f"{significant(100 * share)} %"
 
 
 def _times(ratio: float | None) -> str:

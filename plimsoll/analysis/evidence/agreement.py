@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from plimsoll.analysis.evidence.answers import RouteAnswers
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import RunEvidence
-from plimsoll.common.units import significant
+from plimsoll.common.units import percent, significant
 
 _APART = 0.01  # shares of all requests of a scenario
 _APART_ROUTE = 0.05  # shares of the requests of one route
@@ -34,13 +34,13 @@ def log_findings(runs: Sequence[RunEvidence], side: str, scenario: str) -> Itera
     if share > _APART:
         kind = FindingKind.NOT_AS_LOGGED if share > _MANY else FindingKind.PARTLY_AS_LOGGED
         text = (
-            f"{scenario}: {_percent(share)} of the answers of {side} are not what the log has: another "
+            f"{scenario}: {percent(share)} of the answers of {side} are not what the log has: another "
             "status, or no body."
         )
         yield Finding(kind, text, names, scenario)
     if total.odd_sizes > _APART * total.requests:
         text = (
-            f"{scenario}: {_percent(total.odd_sizes / total.requests)} of the answers of {side} have another "
+            f"{scenario}: {percent(total.odd_sizes / total.requests)} of the answers of {side} have another "
             "size than the log has."
         )
         yield Finding(FindingKind.OTHER_SIZES, text, names, scenario)
@@ -80,8 +80,8 @@ def side_findings(
             where, shares = apart
             of_first, of_second = shares if kind in _OF_CANDIDATE else shares[::-1]
             text = (
-                f"{scenario}: {_percent(of_second)} of the requests{where} to {called[1]} {words}, and "
-                f"{_percent(of_first)} of those to {called[0]}."
+                f"{scenario}: {percent(of_second)} of the requests{where} to {called[1]} {words}, and "
+                f"{percent(of_first)} of those to {called[0]}."
             )
             yield Finding(kind, text, names, scenario, worse=worse)
     for text in (*_other_classes(first, second, called), *_other_sizes(first, second, called)):
@@ -168,7 +168,7 @@ def _other_classes(first: Routes, second: Routes, called: tuple[str, str]) -> It
     for where, apart in places.items():
         if apart > (_APART_ROUTE if where else _APART):
             yield (
-                f"{_percent(apart)} of the answers{where} of {called[1]} have another status class than "
+                f"{percent(apart)} of the answers{where} of {called[1]} have another status class than "
                 f"those of {called[0]}."
             )
             return
@@ -224,7 +224,3 @@ def _common(first: Routes, second: Routes) -> list[str]:
         for name, answers in first.items()
         if name in second and min(answers.requests, second[name].requests) >= _LEAST_REQUESTS
     ]
-
-
-def _percent(share: float) -> str:
-    return f"{significant(100 * share)} %"

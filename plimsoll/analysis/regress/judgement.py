@@ -1,21 +1,26 @@
 """The judgement of a night, in every form that it is given out in. Names and texts are hostile."""
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from plimsoll.analysis.compare.decision import Verdict
-from plimsoll.analysis.compare.documents import share
 from plimsoll.analysis.compare.gates import Gate
+from plimsoll.analysis.page.verdict import (
+    CaseTable,
+    JUnitCase,
+    VerdictCase,
+    VerdictDocument,
+    VerdictNote,
+    VerdictPart,
+    finding_case,
+    wrap,
+)
 from plimsoll.analysis.regress.nights import Decision, NightRow, NightSeries, StoredFinding
 from plimsoll.common.errors import Severity
-from plimsoll.common.hostile import markdown_text, printable
-from plimsoll.common.junit import JUnit
-from plimsoll.common.markdown import heading, row
-from plimsoll.common.units import ABSENT, counted, milliseconds
+from plimsoll.common.units import ABSENT, counted, milliseconds, percent
 
 # steady: no news. news: worse since tonight. known: worse, reported before. recovered: as before again, found
 # tonight. better: since tonight. young: too few nights. missing: no value tonight.
@@ -39,7 +44,6 @@ _HEADLINES: dict[NightVerdict, str] = {
     "unjudged": "CANNOT BE JUDGED",
     "steady": "NOTHING WORSE",
 }
-_WIDTH = 108
 _NOTHING = 1e-9
 
 
@@ -176,188 +180,107 @@ def overall(judgements: list[Judgement]) -> NightVerdict:
     return "worse" if "worse" in words else "unjudged" if "unjudged" in words else "steady"
 
 
-def lines(judgements: Sequence[Judgement]) -> Iterator[str]:
-    """Yield the lines of the text, safe for a terminal."""
-    for number, each in enumerate(judgements):
-        if number:
-            yield ""
-        yield from _judgement_lines(each)
-    if not judgements:
-        yield "The history holds no night yet: plimsoll regress RUNS..."
+def judgement_document(judgements: Sequence[Judgement]) -> VerdictDocument:
+    """Return what is said of the nights, as a document that has every form."""
+    parts = [_part(each) for each in judgements]
+    return VerdictDocument("regress", describe_judgements(judgements), parts, notes_first=True)
 
 
-def _judgement_lines(judgement: Judgement) -> Iterator[str]:
-    name = f"{judgement.experiment}, " if judgement.experiment else ""
-    yield _safe(
-        f"{_HEADLINES[judgement.verdict]}: {name}{title(judgement)}, {judgement.unit} {judgement.nights:,}."
+def _part(judgement: Judgement) -> VerdictPart:
+    name = judgement.experiment or "runs"
+    tables = [_series_table(judgement)] if judgement.series else []
+    return VerdictPart(
+        word=_HEADLINES[judgement.verdict],
+        heading=f"{judgement.experiment}, {title(judgement)}" if judgement.experiment else title(judgement),
+        about=f"{judgement.unit} {judgement.nights:,}",
+        tables=[*tables, _gate_table(judgement)] if judgement.gates else tables,
+        notes=list(_notes(judgement)),
+        suite=name,
+        suite_class=name,
+        began_at=judgement.night.facts.started_at[:19],
     )
-    if judgement.series:
-        yield ""
-        columns = ["", "series", judgement.last, "before", "effect", f"{judgement.unit}s", ""]
-        rows = [
-            [
-                state_word(each),
-                _safe(each.series.key.name, 70),
-                figure_text(each, each.tonight),
-                figure_text(each, each.level),
-                against(each),
-                str(len(each.series.values)),
-                _safe(each.says, 200),
-            ]
-            for each in judgement.series
-        ]
-        yield from _table([columns, *rows], left=(0, 1, 6))
-    if judgement.gates:
-        yield ""
-        first, last = judgement.baseline[0], judgement.baseline[-1]
-        nights = f"{first.name} … {last.name}"
-        columns = ["baseline", "gate", "effect", "limit", f"{judgement.unit}s"]
-        rows = [
-            [
-                each.verdict.outcome,
-                _safe(each.name, 70),
-                gate_effect(each, each.verdict.estimate),
-                f"≤ {gate_effect(each, each.at_most)}",
-                f"{each.nights[0]} v {each.nights[1]}",
-            ]
-            for each in judgement.gates
-        ]
-        yield from _table([columns, *rows], left=(0, 1))
-        yield from _wrapped(f"The baseline is {nights}, {counted(len(judgement.baseline), judgement.unit)}.")
-        said = [
-            each.verdict.says
-            for each in judgement.gates
-            if each.verdict.outcome != "PASS" and each.verdict.says
-        ]
-        for says in filter(None, dict.fromkeys(said)):
-            yield from _wrapped(says, "  ")
-    if judgement.unjudged or judgement.findings or judgement.notes or judgement.decisions:
-        yield ""
-    for problem in judgement.unjudged:
-        yield from _wrapped(f"{problem}.", "cannot be judged: ")
-    for finding in judgement.findings:
-        yield from _wrapped(f"{finding.text} {finding.remedy}", f"{finding_word(finding)}: ")
-    for note in judgement.notes:
-        yield from _wrapped(f"{note}.", "note: ")
-    for decided in last_decisions(judgement):
-        yield from _wrapped(f"{decided}.", "decided: ")
 
 
-def _table(rows: Sequence[Sequence[str]], left: Sequence[int]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for each in rows:
-        cells = [
-            cell.ljust(width) if at in left else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(each, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
+def _series_table(judgement: Judgement) -> CaseTable:
+    unit, last = judgement.unit, judgement.last
+    return CaseTable(
+        title=last.capitalize(),
+        caption=(
+            f"Each series: its last {unit}, and the level of the {unit}s before it since the last change."
+        ),
+        columns=["", "series", last, "before", "effect", f"{unit}s"],
+        cases=[_series_case(each, judgement.is_red(each)) for each in judgement.series],
+        says_column=True,
+    )
 
 
-def _wrapped(text: str, label: str = "") -> list[str]:
-    return textwrap.wrap(_safe(text, 2000), _WIDTH, initial_indent=label, subsequent_indent="  ")
-
-
-def _safe(text: str, longest: int = 300) -> str:
-    return printable(text, longest)
-
-
-def markdown(judgements: Sequence[Judgement]) -> str:
-    """Return a summary in Markdown: for a message, and for GitHub's step summary."""
-    headline = f"# Plimsoll: {markdown_text(describe_judgements(judgements))}"
-    return "\n".join([headline, "", *_markdown_lines(judgements), ""])
-
-
-def _markdown_lines(judgements: Sequence[Judgement]) -> Iterator[str]:
-    for each in judgements:
-        name = f"{markdown_text(each.experiment)}, " if each.experiment else ""
-        yield f"## {name}{markdown_text(title(each))} ({each.unit} {each.nights:,})"
-        yield ""
-        if each.series:
-            yield from heading(["", "series"], [each.last, "before", "effect", f"{each.unit}s"], [""])
-            for one in each.series:
-                bold = each.is_red(one) or one.state in ("recovered", "missing")
-                mark = f"**{state_word(one)}**" if bold else state_word(one)
-                figures = (figure_text(one, one.tonight), figure_text(one, one.level), against(one))
-                yield row(
-                    mark,
-                    markdown_text(one.series.key.name),
-                    *figures,
-                    str(len(one.series.values)),
-                    markdown_text(one.says),
-                )
-            yield ""
-        if each.gates:
-            yield from heading(["baseline", "gate"], ["effect", "limit", f"{each.unit}s"], [""])
-            for gate in each.gates:
-                outcome = (
-                    f"**{gate.verdict.outcome}**" if gate.verdict.outcome == "FAIL" else gate.verdict.outcome
-                )
-                limit = f"≤ {gate_effect(gate, gate.at_most)}"
-                says = "" if gate.verdict.outcome == "PASS" else markdown_text(gate.verdict.says)
-                nights = f"{gate.nights[0]} v {gate.nights[1]}"
-                effect = gate_effect(gate, gate.verdict.estimate)
-                yield row(outcome, markdown_text(gate.name), effect, limit, nights, says)
-            yield ""
-        for problem in each.unjudged:
-            yield f"- Cannot be judged: {markdown_text(problem, 1000)}"
-        for finding in each.findings:
-            word = finding_word(finding).capitalize()
-            yield f"- {word}: {markdown_text(f'{finding.text} {finding.remedy}', 1000)}"
-        for note in each.notes:
-            yield f"- {markdown_text(note, 1000)}"
-        for decided in last_decisions(each):
-            yield f"- Decided: {markdown_text(decided, 1000)}"
-        if each.unjudged or each.findings or each.notes or each.decisions:
-            yield ""
-
-
-def junit(judgements: Sequence[Judgement]) -> bytes:
-    """Return JUnit XML in UTF-8: a test case a series and a gate."""
-    document = JUnit("plimsoll regress")
-    for each in judgements:
-        name = each.experiment or "runs"
-        document.suite(name, name, each.night.facts.started_at[:19])
-        for unjudged in each.unjudged:
-            document.outcome(f"{title(each)} is complete", "error", "unjudged", unjudged)
-        for finding in each.findings:
-            _add_finding(document, finding)
-        for result in each.series:
-            _add_series(document, result, each.is_red(result))
-        for gate in each.gates:
-            _add_gate(document, gate)
-    return document.document()
-
-
-def _add_series(document: JUnit, result: SeriesResult, is_red: bool) -> None:
-    name = result.series.key.name
-    before = figure_text(result, result.level)
-    figures = f"tonight {figure_text(result, result.tonight)}, before {before} ({against(result)})"
+def _series_case(result: SeriesResult, is_red: bool) -> VerdictCase:
+    name, says = result.series.key.name, result.says
+    tonight, before = figure_text(result, result.tonight), figure_text(result, result.level)
+    effect = against(result)
+    figures = f"tonight {tonight}, before {before} ({effect})"
     if is_red:
-        document.outcome(name, "failure", "regression", f"{result.says}: {figures}")
+        test = JUnitCase(name, "failure", f"{says}: {figures}", "regression")
     elif result.state == "missing":
-        document.outcome(name, "skipped", "", f"no figure tonight: {result.says}")
+        test = JUnitCase(name, "skipped", f"no figure tonight: {says}")
     elif result.state == "young":
-        document.outcome(name, "skipped", "", result.says)
+        test = JUnitCase(name, "skipped", says)
     else:
-        document.passed(name, f"{figures} {result.says}".strip())
+        test = JUnitCase(name, "passed", f"{figures} {says}".strip())
+    return VerdictCase(
+        word=_STATES[result.state],
+        name=name,
+        cells=[tonight, before, effect, str(len(result.series.values))],
+        says=says,
+        test=test,
+        look="amiss" if is_red or result.state == "missing" else "new" if result.state == "recovered" else "",
+    )
 
 
-def _add_finding(document: JUnit, finding: StoredFinding) -> None:
-    name, says = f"evidence: {finding.name}", f"{finding.text} {finding.remedy}"
-    if finding.disqualifies:
-        document.outcome(name, "failure" if finding.worse else "error", "evidence", says)
-    else:
-        document.passed(name, says)
+def _gate_table(judgement: Judgement) -> CaseTable:
+    unit, first, last = judgement.unit, judgement.baseline[0].name, judgement.baseline[-1].name
+    baseline = f"The baseline is {first} … {last}, {counted(len(judgement.baseline), unit)}."
+    reasons = dict.fromkeys(
+        each.verdict.says for each in judgement.gates if each.verdict.outcome != "PASS" and each.verdict.says
+    )
+    return CaseTable(
+        title="Against the baseline",
+        caption=f"The last {unit}s against the baseline's, {first} to {last}. A {unit} is one value.",
+        columns=["baseline", "gate", "effect", "limit", f"{unit}s"],
+        cases=[_gate_case(each) for each in judgement.gates],
+        says_column=True,
+        below=[*wrap(baseline), *(line for says in reasons for line in wrap(says, "  "))],
+    )
 
 
-def _add_gate(document: JUnit, gate: GateResult) -> None:
+def _gate_case(gate: GateResult) -> VerdictCase:
+    outcome, says = gate.verdict.outcome, gate.verdict.says
     name = f"{gate.name} ({gate.limit})"
-    if gate.verdict.outcome == "FAIL":
-        document.outcome(name, "failure", "baseline", f"breaks its limit: {gate.verdict.says}")
-    elif gate.verdict.outcome == "INCONCLUSIVE":
-        document.outcome(name, "skipped", "", gate.verdict.says)
+    if outcome == "FAIL":
+        test = JUnitCase(name, "failure", f"breaks its limit: {says}", "baseline")
     else:
-        document.passed(name)
+        test = JUnitCase(name, "passed") if outcome == "PASS" else JUnitCase(name, "skipped", says)
+    limit = f"≤ {gate_effect(gate, gate.at_most)}"
+    return VerdictCase(
+        word=outcome,
+        name=gate.name,
+        cells=[gate_effect(gate, gate.verdict.estimate), limit, f"{gate.nights[0]} v {gate.nights[1]}"],
+        says=says,
+        test=test,
+        look="amiss" if outcome == "FAIL" else "",
+    )
+
+
+def _notes(judgement: Judgement) -> Iterator[VerdictNote]:
+    for problem in judgement.unjudged:
+        test = JUnitCase(f"{title(judgement)} is complete", "error", problem, "unjudged")
+        yield VerdictNote("cannot be judged", problem, test)
+    for finding in judgement.findings:
+        says = f"{finding.text} {finding.remedy}".strip()
+        test = finding_case(finding.name, says, finding.disqualifies, finding.worse)
+        yield VerdictNote(finding_word(finding), says, test)
+    yield from (VerdictNote("note", note) for note in judgement.notes)
+    yield from (VerdictNote("decided", decided) for decided in last_decisions(judgement))
 
 
 def as_json(judgements: Sequence[Judgement]) -> dict[str, object]:
@@ -486,16 +409,11 @@ def message_subject(judgement: Judgement) -> str:
     )
 
 
-def state_word(result: SeriesResult) -> str:
-    """Return what a series' state is called."""
-    return _STATES[result.state]
-
-
 def figure_text(result: SeriesResult, value: float | None) -> str:
     """Return a figure of a series in its unit."""
     if value is None:
         return ABSENT
-    return share(value) if result.series.shares else milliseconds(value)
+    return percent(value) if result.series.shares else milliseconds(value)
 
 
 def against(result: SeriesResult) -> str:
@@ -506,7 +424,7 @@ def against(result: SeriesResult) -> str:
         more = result.tonight - result.level
         if abs(more) < _NOTHING:
             return "±0 %"
-        return f"{'+' if more > 0 else '−'}{share(abs(more))}"
+        return f"{'+' if more > 0 else '−'}{percent(abs(more))}"
     return f"× {result.tonight / result.level:.2f}"
 
 
@@ -517,8 +435,8 @@ def gate_effect(result: GateResult, value: float | None) -> str:
     if result.limit == "at_most_ratio":
         return f"× {value:.2f}"
     if result.limit == "at_most_more":
-        return f"{'+' if value > 0 else '−' if value < 0 else '±'}{share(abs(value))}"
-    return share(value) if result.gate.kind.is_share else milliseconds(value)
+        return f"{'+' if value > 0 else '−' if value < 0 else '±'}{percent(abs(value))}"
+    return percent(value) if result.gate.kind.is_share else milliseconds(value)
 
 
 def finding_word(finding: StoredFinding) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import fmean
 
 from plimsoll.analysis.compare.metrics import ERROR_SHARE
-from plimsoll.analysis.compare.page import TEMPLATES as COMPARING
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, rounded
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.page.shell import render_page
@@ -14,13 +13,10 @@ from plimsoll.analysis.regress.judgement import (
     DECIDED,
     Judgement,
     SeriesResult,
-    against,
     describe_judgements,
-    figure_text,
     finding_word,
-    gate_effect,
+    judgement_document,
     overall,
-    state_word,
     title,
 )
 from plimsoll.analysis.regress.nights import NightRow, NightValue, group_name
@@ -41,69 +37,24 @@ def history_page(judgements: Sequence[Judgement]) -> str:
     verdict = overall(list(judgements))
     parts = [
         (
-            *(each, title(each), _series(each), _gates(each), trend_charts(number, each)),
-            *(_missing(each), _decisions(each)),
+            *(each, title(each), [table.as_table() for table in part.tables]),
+            *(trend_charts(number, each), _missing(each), _decisions(each)),
         )
-        for number, each in enumerate(judgements)
+        for number, (each, part) in enumerate(
+            zip(judgements, judgement_document(judgements).parts, strict=True)
+        )
     ]
     return render_page(
         "history.html",
-        [figure for part in parts for figure in part[4]],
+        [figure for part in parts for figure in part[3]],
         _OWN,
-        COMPARING,
-        styles=["compare.css", "history.css"],
+        styles=["verdict.css", "history.css"],
         look=_LOOKS[verdict],
         word=_WORDS[verdict],
         subject=describe_judgements(judgements),
         finding_word=finding_word,
         parts=parts,
     )
-
-
-def _series(judgement: Judgement) -> Table:
-    rows = [
-        Row(
-            each.series.key.name,
-            [
-                state_word(each),
-                figure_text(each, each.tonight),
-                figure_text(each, each.level),
-                against(each),
-                str(len(each.series.values)),
-                each.says,
-            ],
-            "amiss" if judgement.is_red(each) or each.state == "missing" else "",
-        )
-        for each in judgement.series
-    ]
-    unit, last = judgement.unit, judgement.last
-    caption = f"Each series: its last {unit}, and the level of the {unit}s before it since the last change."
-    columns = ["series", "", last, "before", "effect", f"{unit}s", ""]
-    return Table(last.capitalize(), caption, columns, rows)
-
-
-def _gates(judgement: Judgement) -> Table | None:
-    if not judgement.gates:
-        return None
-    rows = [
-        Row(
-            each.name,
-            [
-                each.verdict.outcome,
-                gate_effect(each, each.verdict.estimate),
-                f"≤ {gate_effect(each, each.at_most)}",
-                f"{each.nights[0]} v {each.nights[1]}",
-                each.verdict.says,
-            ],
-            "amiss" if each.verdict.outcome == "FAIL" else "",
-        )
-        for each in judgement.gates
-    ]
-    first, last = judgement.baseline[0].name, judgement.baseline[-1].name
-    unit = judgement.unit
-    caption = f"The last {unit}s against the baseline's, {first} to {last}. A {unit} is one value."
-    columns = ["gate", "verdict", "effect", "limit", f"{unit}s", ""]
-    return Table("Against the baseline", caption, columns, rows)
 
 
 def _decisions(judgement: Judgement) -> Table | None:

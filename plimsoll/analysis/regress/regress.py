@@ -16,6 +16,7 @@ from typing import Any, Literal
 import click
 
 from plimsoll.analysis.compare.gates import Gates, read_gates
+from plimsoll.analysis.page.verdict import DocumentFiles, document_options, markdown, text_lines
 from plimsoll.analysis.regress.changes import need_otava
 from plimsoll.analysis.regress.intake import (
     IntakeResult,
@@ -31,9 +32,7 @@ from plimsoll.analysis.regress.judgement import (
     Judgement,
     JudgingOptions,
     as_json,
-    junit,
-    lines,
-    markdown,
+    judgement_document,
     message_subject,
     overall,
 )
@@ -41,8 +40,7 @@ from plimsoll.analysis.regress.nights import Decision, build_series, group_name,
 from plimsoll.analysis.regress.page import history_page
 from plimsoll.analysis.regress.store import HistoryStore, now, open_history
 from plimsoll.analysis.regress.tonight import judge_last_night, read_experiment
-from plimsoll.common.errors import HistoryError, OutputError, SettingsError
-from plimsoll.common.files import open_output
+from plimsoll.common.errors import HistoryError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.notify import Channel, Message, NotDeliveredError, channel_options, open_channels
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
@@ -117,8 +115,7 @@ def decision_options(function: Callable[..., Any]) -> Callable[..., Any]:
     help="Days of imported access logs begin by this zone, such as Europe/Berlin.  [default: UTC]",
 )
 @click.option("--tell-once", is_flag=True, help="End with 1 only in the night that reports a change.")
-@click.option("--junit", "junit_file", metavar="FILE", type=_PATH, help="Write JUnit XML.")
-@click.option("--markdown", "markdown_file", metavar="FILE", type=_PATH, help="Write a summary in Markdown.")
+@document_options
 @click.option("--html", metavar="FILE", type=_PATH, help="Write the history as a page.")
 @channel_options
 @click.option(
@@ -164,7 +161,7 @@ def regress(
         plimsoll regress results/last --notify-command 'mail -s regression ops@example.org' --keep-raw-days 30
     """  # noqa: D301 \b is click's: keep these lines as they are
     need_otava()
-    documents = _Documents(junit_file, markdown_file, html)
+    files = DocumentFiles(junit_file, markdown_file, html)
     limits = None if gates is None else read_gates(gates)
     channels = open_channels(further)
     deciding = read_decision_options(further)
@@ -181,16 +178,21 @@ def regress(
             judged = [found for name in names if (found := judge_last_night(kept, name, limits, terms))]
             for each in (one for last in judged for one in (*last.earlier, last)):
                 if each.has_news:
-                    message = Message(each.verdict, message_subject(each), markdown([each]))
+                    message = Message(
+                        each.verdict, message_subject(each), markdown(judgement_document([each]))
+                    )
                     announce(kept, _key(each), message, list(channels))
         empty = [] if judged else [f"{printable(name, 80)}: no day of its log is over yet" for name in names]
-        documents.write(judged)
+        document = judgement_document(judged)
+        files.write(document, lambda: history_page(judged))
         problems = deliver(kept, channels)
         pruned = None if keep_raw_days is None else prune(kept, keep_raw_days, force, dry_run)
     if prints_json:
         click.echo(json.dumps(as_json(judged), indent=2, allow_nan=False))
     else:
-        click.echo("\n".join(lines(judged)))
+        click.echo(
+            "\n".join(text_lines(document)) or "The history holds no night yet: plimsoll regress RUNS..."
+        )
     _report(intake, [*idle, *empty, *problems], pruned, dry_run)
     sys.exit(EXIT_CODES["unjudged" if empty else overall(judged)])
 
@@ -198,34 +200,6 @@ def regress(
 def _add(kept: HistoryStore, selected: RunSelection, shown: bool, zone: str | None) -> IntakeResult:
     with progress_bar("reading", "runs", shown) as advance:
         return add_runs(kept, selected, advance, zone)
-
-
-@dataclass(frozen=True)
-class _Documents:
-    """The files that a judgement is written to; None is none."""
-
-    junit: Path | None
-    markdown: Path | None
-    html: Path | None
-
-    def __post_init__(self) -> None:
-        for path in (self.junit, self.markdown, self.html):
-            if path is not None and path.is_dir():
-                raise OutputError(f"{path}: is a directory; give the name of a file")
-
-    def write(self, judged: Sequence[Judgement]) -> None:
-        """Write each, whole or not at all. Raises OutputError."""
-        if self.junit is not None:
-            _write(self.junit, junit(judged))
-        if self.markdown is not None:
-            _write(self.markdown, markdown(judged).encode())
-        if self.html is not None:
-            _write(self.html, history_page(judged).encode())
-
-
-def _write(path: Path, data: bytes) -> None:
-    with open_output(path) as file:
-        file.write(data)
 
 
 def _check_place(file: Path, new: bool, has_runs: bool) -> None:

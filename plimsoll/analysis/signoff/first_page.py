@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 from plimsoll.analysis.compare.comparison import Comparison
 from plimsoll.analysis.compare.decision import Outcome
-from plimsoll.analysis.compare.documents import figure, share
+from plimsoll.analysis.compare.page import figure
 from plimsoll.analysis.compare.questions import orders_of
 from plimsoll.analysis.compare.runs import WHOLE, ComparedRun
 from plimsoll.analysis.compare.verdicts import GateVerdict
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.statistics.stalls import excluded_share
-from plimsoll.common.units import counted, significant
+from plimsoll.common.units import counted, percent, significant
 
 WORDS: dict[Outcome, str] = {"PASS": "kept", "FAIL": "broken", "INCONCLUSIVE": "not decided"}
 DOUBTS = "Read this before you sign"
@@ -130,11 +130,11 @@ def describe_limit(judged: GateVerdict, baseline: str) -> str:
         case "at_most_more":
             if not at_most:
                 return f"No more than on {baseline}."
-            return f"At most {share(at_most)} of the requests more than on {baseline}."
+            return f"At most {percent(at_most)} of the requests more than on {baseline}."
         case "at_most_share":
-            return f"At most {share(at_most)} of the requests."
+            return f"At most {percent(at_most)} of the requests."
         case "at_most_share_of_runs":
-            return f"At most {share(at_most)} of the runs."
+            return f"At most {percent(at_most)} of the runs."
 
 
 def _ratio(at_most: float, baseline: str, is_time: bool) -> str:

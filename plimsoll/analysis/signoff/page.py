@@ -6,16 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from plimsoll.analysis.compare.comparison import Comparison
-from plimsoll.analysis.compare.decision import percent
-from plimsoll.analysis.compare.page import TEMPLATES as COMPARING
 from plimsoll.analysis.compare.page import (
     comparison_charts,
     differences_table,
-    gate_cells,
-    gate_columns,
+    gate_table,
+    phase_table,
     runs_table,
 )
-from plimsoll.analysis.compare.phase_table import phase_table
 from plimsoll.analysis.compare.questions import Side
 from plimsoll.analysis.compare.runs import WHOLE, ComparedRun
 from plimsoll.analysis.evidence.finding import FindingKind
@@ -30,7 +27,7 @@ from plimsoll.analysis.report.sections.against_log import (
 from plimsoll.analysis.signoff.first_page import DOUBTS, describe_rare, fewest_runs, first_page, lines_to_sign
 from plimsoll.analysis.signoff.same_pages import PageComparison, same_table
 from plimsoll.analysis.statistics.against_log import HeldRun
-from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
+from plimsoll.common.units import ABSENT, count, counted, milliseconds, percent, significant
 
 _MOST_VALUES = 4
 _GIB = 1 << 30
@@ -60,8 +57,7 @@ def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldR
         "signoff.html",
         [*comparison_charts(found), *([chart] if chart else [])],
         _OWN,
-        COMPARING,
-        styles=["compare.css", "signoff.css"],
+        styles=["verdict.css", "signoff.css"],
         title=f"{found.candidate.name} against {found.baseline.name}",
         verdict=found.verdict,
         first=first,
@@ -70,9 +66,8 @@ def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldR
         made_at=f"{document.made_at:%Y-%m-%d %H:%M} UTC",
         last_signers=[] if first.signers else lines_to_sign(document.signers),
         evidence=evidence,
-        columns=gate_columns(found),
-        gates=[(each, gate_cells(each)) for each in found.judged],
-        confidence=percent(found.gates.confidence),
+        gates=gate_table(found),
+        confidence=percent(found.gates.confidence, 2),
         differences=differences_table(found),
         what=[
             table

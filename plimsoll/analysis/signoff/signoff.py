@@ -18,9 +18,10 @@ from typing import Any
 import click
 
 from plimsoll.analysis.compare.comparison import Comparison, compare, judged_sides
-from plimsoll.analysis.compare.documents import Documents, document_options, lines
 from plimsoll.analysis.compare.gates import read_gates
+from plimsoll.analysis.compare.page import comparison_document
 from plimsoll.analysis.compare.sides import open_sides
+from plimsoll.analysis.page.verdict import DocumentFiles, document_options, text_lines
 from plimsoll.analysis.report.sections.against_log import hold_against_log
 from plimsoll.analysis.signoff.page import SignoffFacts, signoff_page
 from plimsoll.analysis.signoff.pdf import PrintingError, UnreadablePdfError, has_on_each_page, print_pdf
@@ -133,19 +134,20 @@ def signoff(
     """  # noqa: D301 \b is click's: keep these lines as they are
     if len(paths) > 2:
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
-    documents = Documents("signoff", junit_file, markdown_file)
+    files = DocumentFiles(junit_file, markdown_file)
     options = SignOffOptions(
         paths, gates, out, baseline, candidate, question, signers, key, same, against_log
     )
     shown = is_shown(progress)
     made = write_signoff(options, lambda what, unit: progress_bar(what, unit, shown))
-    documents.write(made.found)
+    document = comparison_document(made.found, "signoff")
+    files.write(document)
     if made.without_pdf:
         click.echo(f"plimsoll signoff: without a PDF: {printable(made.without_pdf)}; print {PAGE}.", err=True)
     if as_json:
         click.echo(json.dumps(made.data, indent=2, allow_nan=False))
     else:
-        click.echo("\n".join(lines(made.found)))
+        click.echo("\n".join(text_lines(document)))
         click.echo("")
         click.echo(f"on every page: {made.sums_sha256}")
         for name in (PAGE, *([] if made.without_pdf else [PDF])):

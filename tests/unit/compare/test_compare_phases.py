@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from plimsoll.analysis.compare.comparison import Comparison
-from plimsoll.analysis.compare.page import comparison_page
-from plimsoll.analysis.compare.phase_table import phase_table
+from plimsoll.analysis.compare.page import comparison_page, phase_table
 from tests.support.comparable import judged, reasons, runs_of, write_both
 from tests.support.scripted_runs import add_events
 
