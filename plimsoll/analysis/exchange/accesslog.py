@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from plimsoll.analysis.exchange.importing import json_option, out_option, scenario_option, target_option
+from plimsoll.analysis.exchange.importing import json_option, run_options
 from plimsoll.common.programs import built_replay_program
 
 # Options that `bin/replay import` has under the same name: its flag, its placeholder, its help.
@@ -39,9 +39,7 @@ _FLAGS = (
 
 @click.command()
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@out_option
-@scenario_option("accesslog")
-@target_option
+@run_options("accesslog")
 @click.option(
     "--log-time",
     type=click.Choice(["auto", "received", "finished"]),

@@ -15,7 +15,7 @@ from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
 
 Advance = Callable[[int], None]
-Writer = Callable[[IO[bytes]], None]
+Writer = Callable[[IO[bytes]], object]
 Prepare = Callable[[RunDirectory, Advance], tuple[int, Writer]]
 
 

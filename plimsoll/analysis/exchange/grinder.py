@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 import click
@@ -26,18 +27,14 @@ from plimsoll.analysis.exchange.importing import (
     check_files,
     count_two_passes,
     finish_import,
-    import_facts,
     in_order,
     instant,
     json_option,
-    name_sources,
-    out_option,
     print_imports,
     read_file_lines,
-    scenario_option,
+    run_options,
     short_name,
     start_import,
-    target_option,
     window_of,
 )
 from plimsoll.common.errors import SettingsError
@@ -56,9 +53,7 @@ _MOST_NAMED = 20
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@out_option
-@scenario_option("grinder")
-@target_option
+@run_options("grinder")
 @click.option(
     "--names",
     metavar="FILE",
@@ -126,7 +121,8 @@ def import_grinder(
     known = GrinderNames(dict(names or {}), set(composite))
     for path in paths:
         known.add(find_test_names(path))
-    facts = import_facts(
+    with start_import(
+        results,
         Program(name="grinder", version=known.version),
         paths,
         scenario,
@@ -135,15 +131,13 @@ def import_grinder(
         settings={"resolution_ms": 1},
         speed=f"users {whole.threads}",
         ended_at=datetime.fromtimestamp(whole.last_ms / 1000, UTC),
-    )
-    with start_import(results, facts) as run:
+    ) as run:
         records = _Records(run, known, whole.first_ms)
         workers = [_of_worker(DataLog(path, advance), at) for at, path in enumerate(paths)]
         for tests in in_order(workers, window_of(len(paths)), done_ms):
             records.add(tests)
         notes = describe_logs(whole, known.composite, known.of) + records.notes()
-        source = name_sources(paths, "more log")
-        return finish_import(run, source, "The Grinder", whole.logs, records.requests, notes)
+        return finish_import(run, "The Grinder", paths, whole.logs, records.requests, notes, more="more log")
 
 
 def _of_worker(log: DataLog, number: int) -> Iterator[GrinderRows]:
@@ -159,7 +153,7 @@ class _Records:
     def __init__(self, run: RunWriter, names: "GrinderNames", base_ms: int) -> None:
         self._run, self._names, self._base_ms = run, names, base_ms
         self._writer = ImportWriter(run)
-        self._routes: dict[int, int] = {}
+        self._route = lru_cache(_MOST_REMEMBERED)(lambda test: run.route_number(names.of(test)))
         self.requests = self._composite_errors = 0
 
     def add(self, tests: GrinderRows) -> None:
@@ -199,24 +193,13 @@ class _Records:
         records["logged_bytes"] = -1
         records["line"] = tests["run"] + 1
         records["client"] = tests["thread"]
-        records["route"] = self._route_numbers(tests)
+        numbers, at = np.unique(tests["test"], return_inverse=True)
+        records["route"] = np.array([self._route(number) for number in numbers.tolist()], np.uint16)[at]
         records["status"] = status
         wrong = np.where(status >= 400, error_number("http_error"), error_number("other"))
         records["error"] = np.where(failed, wrong, 0)
         records["flags"] = REUSED * ((status > 0) & (tests["connections"] == 0))
         return records
-
-    def _route_numbers(self, tests: GrinderRows) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
-        numbers, at = np.unique(tests["test"], return_inverse=True)
-        return np.array([self._route(number) for number in numbers.tolist()], dtype=np.uint16)[at]
-
-    def _route(self, test: int) -> int:
-        route = self._routes.get(test)
-        if route is None:
-            route = self._run.route_number(self._names.of(test))
-            if len(self._routes) < _MOST_REMEMBERED:
-                self._routes[test] = route
-        return route
 
 
 def _us(times_ms: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -283,23 +266,19 @@ def read_test_names(path: Path) -> dict[int, str]:
 def find_test_names(data_log: Path) -> GrinderNames:
     """Return what is known beside `data_log`; nothing where nothing is there."""
     found = GrinderNames()
-    for worker_log in _worker_logs(data_log):
-        if worker_log.is_file():
-            with suppress(OSError, ImportingError):  # names are a courtesy
-                return _from_worker_log(worker_log)
+    for pattern, name in _DATA_LOGS:
+        if match := pattern.fullmatch(data_log.name):
+            plain = data_log.with_name(match.expand(name))
+            for worker_log in (plain, plain.with_name(f"{plain.name}.gz")):
+                if worker_log.is_file():
+                    with suppress(OSError, ImportingError):  # names are a courtesy
+                        return _from_worker_log(worker_log)
+            break
     if (data_log.parent / FACTS_FILE).is_file():
         routes = read_json(data_log.parent / ROUTES_FILE)
         if isinstance(routes, list):
             found.descriptions = {number: str(route) for number, route in enumerate(routes, 1)}
     return found
-
-
-def _worker_logs(data_log: Path) -> list[Path]:
-    for pattern, name in _DATA_LOGS:
-        if found := pattern.fullmatch(data_log.name):
-            plain = data_log.with_name(found.expand(name))
-            return [plain, plain.with_name(f"{plain.name}.gz")]
-    return []
 
 
 def _from_worker_log(path: Path) -> GrinderNames:

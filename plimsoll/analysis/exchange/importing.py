@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from pathlib import Path
 from typing import IO, Any, NoReturn
 from urllib.parse import urlsplit
@@ -46,35 +46,39 @@ class CutOffError(Exception):
     """The file ends in the middle, as a killed program leaves it; the message says how."""
 
 
-out_option = click.option(
-    "--out",
-    metavar="DIR",
-    default=Path("results"),
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Folder for run directories.",
-)
-target_option = click.option(
-    "--target", metavar="URL", help="The site's base URL, to note it: it is not in the files."
-)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print what was imported as JSON on standard output."
 )
 
 
-def scenario_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option that names the scenario; names of directories are made of it."""
-    return click.option(
-        "--scenario",
-        metavar="NAME",
-        default=default,
-        show_default=True,
-        callback=_plain,
-        help="What to call the scenario.",
+def run_options(scenario: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the options that say where the run directory goes and what is noted in it."""
+    options = (
+        click.option(
+            "--target", metavar="URL", help="The site's base URL, to note it: it is not in the files."
+        ),
+        click.option(
+            "--scenario",
+            metavar="NAME",
+            default=scenario,
+            show_default=True,
+            callback=_plain,
+            help="What to call the scenario.",
+        ),
+        click.option(
+            "--out",
+            metavar="DIR",
+            default=Path("results"),
+            show_default=True,
+            type=click.Path(path_type=Path),
+            help="Folder for run directories.",
+        ),
     )
+    return lambda command: reduce(lambda decorated, option: option(decorated), options, command)
 
 
 def _plain(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Return `name` if the name of a directory can be made of it."""
     if 0 < len(name) <= 60 and name.isascii() and name.replace("-", "").replace("_", "").isalnum():
         return name
     raise click.BadParameter("use letters, digits, '-' and '_'", ctx, parameter)
@@ -201,11 +205,6 @@ def check_files(paths: Sequence[Path]) -> None:
         raise ImportingError("\n".join(wrong))
 
 
-def name_sources(paths: Sequence[Path], more: str) -> str:
-    """Return what to call `paths` together: the first, and how many `more` there are."""
-    return str(paths[0]) + (f" and {counted(len(paths) - 1, more)}" if len(paths) > 1 else "")
-
-
 def count_two_passes(paths: Sequence[Path], progress: Callable[[int, int], None]) -> Callable[[int], None]:
     """Return what to call with bytes that were read, where all of `paths` are read twice."""
     total, done = 2 * sum(path.stat().st_size for path in paths), 0
@@ -218,7 +217,8 @@ def count_two_passes(paths: Sequence[Path], progress: Callable[[int, int], None]
     return advance
 
 
-def import_facts(
+def start_import(
+    results: Path,
     program: Program,
     paths: Sequence[Path],
     scenario: str,
@@ -227,12 +227,12 @@ def import_facts(
     *,
     settings: dict[str, object] | None = None,
     **further: Any,
-) -> RunFacts:
-    """Return the facts of a run of `program` that is imported from `paths`, with what is `further` known."""
+) -> RunWriter:
+    """Make a run directory in `results` for what `program` wrote into `paths`; `further` are more facts."""
     names = [printable(path.name) for path in paths[:_MOST_SHOWN]]
     if len(paths) > _MOST_SHOWN:
         names.append(f"and {len(paths) - _MOST_SHOWN} more")
-    return RunFacts(
+    facts = RunFacts(
         scenario=scenario,
         target=None if target is None else RunTarget(url=target),
         command=["plimsoll", "import", program.name, *names],
@@ -243,18 +243,20 @@ def import_facts(
         scenario_settings={"imported_from": names} | (settings or {}),
         **further,
     )
-
-
-def start_import(results: Path, facts: RunFacts) -> RunWriter:
-    """Make a run directory in `results`, and return what writes it."""
-    directory = new_directory(results, directory_name(facts.started_at or datetime.now(UTC), facts.scenario))
+    directory = new_directory(results, directory_name(started_at, scenario))
     return RunWriter(directory, facts, summarise, at_once=False)
 
 
 def finish_import(
-    run: RunWriter, source: str, program: str, readers: Sequence[LineReader], requests: int, notes: list[str]
+    run: RunWriter,
+    program: str,
+    paths: Sequence[Path],
+    readers: Sequence[LineReader],
+    requests: int,
+    notes: list[str],
+    more: str = "more file",
 ) -> ImportResult:
-    """End `run`, which `latest` then leads to; `program` is what people call what wrote `source`."""
+    """End `run`, and let `latest` lead to it. `program` and `more` of `paths`: what people call them."""
     broken = sum(one.broken_count for one in readers)
     status: Status
     reason: str | None
@@ -266,6 +268,7 @@ def finish_import(
         status, reason = decide_status(broken, sum(one.line for one in readers))
     run.finish(status, reason)
     point_latest(run.directory)
+    source = str(paths[0]) + (f" and {counted(len(paths) - 1, more)}" if len(paths) > 1 else "")
     notes = [line for one in readers for line in one.broken][:_MOST_NAMED] + notes
     return ImportResult(source, run.directory, status, reason, requests, broken, notes)
 

@@ -25,16 +25,13 @@ from plimsoll.analysis.exchange.importing import (
     ImportWriter,
     MeasureValue,
     finish_import,
-    import_facts,
     instant,
     json_option,
-    out_option,
     print_imports,
     read_file_lines,
-    scenario_option,
+    run_options,
     start_import,
     status_error,
-    target_option,
 )
 from plimsoll.analysis.exchange.k6_samples import (
     DIAL_TIMEOUT_CODE,
@@ -66,9 +63,7 @@ _FASTEST_MS = 0.5  # nothing that went through a browser's network process and a
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@out_option
-@scenario_option("k6")
-@target_option
+@run_options("k6")
 @click.option(
     "--timeout-s",
     metavar="NUMBER",
@@ -119,8 +114,10 @@ def import_k6(
     base_ns = max((first.time_ns - NS) // 1000 * 1000, 1000)
     assembler = K6Assembler(base_ns, timeout_s)
     settings: dict[str, object] = {"imported_from": path.name}
-    facts = import_facts(Program(name="k6"), [path], scenario, target, instant(base_ns), settings=settings)
-    with start_import(results, facts) as run:
+    started_at = instant(base_ns)
+    with start_import(
+        results, Program(name="k6"), [path], scenario, target, started_at, settings=settings
+    ) as run:
         writer = ImportWriter(run)
         write_samples(items, assembler, writer)
         limited = find_k6_limit(run, assembler, "raise the executor's maxVUs, or lower its rate")
@@ -131,7 +128,7 @@ def import_k6(
             ended_at=datetime.fromtimestamp(assembler.last_ns / NS, UTC),
         )
         notes = _notes(reader, assembler, writer)
-        return finish_import(run, str(path), "k6", [reader], assembler.requests, notes)
+        return finish_import(run, "k6", [path], [reader], assembler.requests, notes)
 
 
 def _peek(reader: K6Reader) -> tuple[K6Sample | None, Iterable[K6Sample | K6Definition]]:
@@ -353,7 +350,10 @@ class K6Assembler:
             if request := self._waiting.pop((tags.get("vu", ""), tags.get("slot", "")), None):
                 yield replace(request, bytes=max(int(sample.value), 0))
         elif metric == LAG:
-            self._take_lag(tags.get("vu", ""), sample.value)
+            self.knows_lag = True
+            if self._first_lag_ms is None:
+                self._first_lag_ms = sample.value if self._ramping else 0.0
+            self._lag_ms[tags.get("vu", "")] = max(sample.value - self._first_lag_ms, 0.0)
         elif metric == INTERVAL:
             # Iterations that were dropped have no number, so each puts the later ones one interval back.
             late_ms = self._lag_ms.get(tags.get("vu", ""), 0.0) - self.dropped * sample.value
@@ -376,12 +376,6 @@ class K6Assembler:
         elif named := measure_of(sample, self._definitions.get(metric)):
             name, unit = named
             yield MeasureValue(name, sample.value, unit, self._since_ns(sample.time_ns), _iteration(tags))
-
-    def _take_lag(self, visitor: str, late_ms: float) -> None:
-        self.knows_lag = True
-        if self._first_lag_ms is None:
-            self._first_lag_ms = late_ms if self._ramping else 0.0
-        self._lag_ms[visitor] = max(late_ms - self._first_lag_ms, 0.0)
 
     def _since_ns(self, time_ns: int) -> int:
         return max(time_ns - (self.base_ns or 0), 0)

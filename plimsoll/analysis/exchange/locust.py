@@ -21,20 +21,16 @@ from plimsoll.analysis.exchange.importing import (
     count_two_passes,
     done_ns,
     finish_import,
-    import_facts,
     in_order,
     instant,
     is_address,
     json_option,
-    name_sources,
-    out_option,
     print_imports,
     route_of_url,
-    scenario_option,
+    run_options,
     short_name,
     start_import,
     status_error,
-    target_option,
     window_of,
 )
 from plimsoll.analysis.statistics.percentiles import MILLION, rank
@@ -51,9 +47,7 @@ _LISTENER = Path(__file__).with_name("locust_listener.py")
 
 @click.command()
 @click.argument("files", metavar="FILE|PREFIX...", nargs=-1, type=click.Path(path_type=Path))
-@out_option
-@scenario_option("locust")
-@target_option
+@run_options("locust")
 @click.option("--listener", is_flag=True, help="Print the listener that writes every request down, and end.")
 @json_option
 @progress_option
@@ -117,15 +111,15 @@ def import_locust(
     base_ns, end_ns = _span_ns(logs)
     program = Program(name="locust", version=next((log.version for log in logs if log.version), None))
     ended_at = datetime.fromtimestamp(end_ns / 1e9, UTC)
-    facts = import_facts(program, paths, scenario, target, instant(base_ns), ended_at=ended_at)
-    with start_import(results, facts) as run:
+    started_at = instant(base_ns)
+    with start_import(results, program, paths, scenario, target, started_at, ended_at=ended_at) as run:
         streams = [
             _of_file(LocustLog(path, advance, run.route_number), at, base_ns) for at, path in enumerate(paths)
         ]
         for records in in_order(streams, window_of(len(paths))):
             run.records(records)
         requests = sum(log.requests for log in logs)
-        return finish_import(run, name_sources(paths, "more file"), "Locust", logs, requests, [])
+        return finish_import(run, "Locust", paths, logs, requests, [])
 
 
 def _span_ns(logs: "Sequence[LocustLog]") -> tuple[int, int]:

@@ -16,7 +16,7 @@ _REMEDY = (
 )
 
 
-def write_parquet(run: RunDirectory, file: IO[bytes], advance: Advance) -> None:
+def _write(run: RunDirectory, file: IO[bytes], advance: Advance) -> None:
     """Write all records, a row group a block. Raises SettingsError where pyarrow is missing."""
     arrow, parquet = _arrow()
     schema = _schema(run, arrow, columns(run, np.empty(0, dtype=RECORD)))
@@ -29,7 +29,7 @@ def write_parquet(run: RunDirectory, file: IO[bytes], advance: Advance) -> None:
 
 def _prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:
     _arrow()  # before a file is opened
-    return run.requests.count, lambda file: write_parquet(run, file, advance)
+    return run.requests.count, lambda file: _write(run, file, advance)
 
 
 def _arrow() -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -83,8 +83,10 @@ def _one(name: str, help_: str, value: float | None, labels: Labels) -> Gauges:
 
 def _facts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[Gauges]:
     facts = run.facts
-    about = {"program": facts.program.name, "version": facts.program.version, "loop": facts.loop}
-    about |= {
+    about = {
+        "program": facts.program.name,
+        "version": facts.program.version,
+        "loop": facts.loop,
         "status": run.status,
         "target": facts.target.url if facts.target else None,
         "experiment": facts.experiment.name if facts.experiment else None,
@@ -254,12 +256,8 @@ def _values(labels: Labels) -> list[str]:
 
 
 def _prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:
-    requests, written = prometheus_text(run, advance)  # before a file is opened: there may be nothing to say
-
-    def write(file: IO[bytes]) -> None:
-        file.write(written.encode("utf-8"))
-
-    return requests, write
+    requests, exposition = prometheus_text(run, advance)  # before a file is opened: there may be none
+    return requests, lambda file: file.write(exposition.encode("utf-8"))
 
 
 PROMETHEUS = Format("prometheus", "the run's figures", _prepare)

@@ -116,9 +116,14 @@ def check(shards: Sequence[ShardRun]) -> None:
     """Return if `shards` are of one run. Raises RunDirectoryError with every problem, a line each."""
     if not shards:
         raise RunDirectoryError("there is no shard to merge")
-    if problems := [*_twice(shards), *_kinds(shards), *_different(shards), *_unplaced(shards)]:
+    if problems := [*_twice(shards), *_kinds(shards), *_different(shards)]:
         raise RunDirectoryError("\n".join(problems))
-    if problems := [*_of_other_records(shards)]:
+    # What is merged gets a sum of its own, so theirs are checked now; last, since it reads all records.
+    if problems := [
+        f"{one.path}: {contradiction}: give the shard as it was written"
+        for one in shards
+        if one.requests and (contradiction := check_records(one.requests, one.summary))
+    ]:
         raise RunDirectoryError("\n".join(problems))
 
 
@@ -130,13 +135,6 @@ def _twice(shards: Sequence[ShardRun]) -> Iterator[str]:
             yield f"{one.path} and {other.path} are both {one.name}: give the right one"
         elif one.records and one.records == other.records and one.records_sha256 == other.records_sha256:
             yield f"{one.path} and {other.path} hold the same records: one is a copy; leave it out"
-
-
-def _of_other_records(shards: Sequence[ShardRun]) -> Iterator[str]:
-    """All records are read, and so it comes last: what is merged gets a sum of its own."""
-    for one in shards:
-        if one.requests and (contradiction := check_records(one.requests, one.summary)):
-            yield f"{one.path}: {contradiction}: give the shard as it was written"
 
 
 def _kinds(shards: Sequence[ShardRun]) -> Iterator[str]:
@@ -152,17 +150,7 @@ def _kinds(shards: Sequence[ShardRun]) -> Iterator[str]:
 
 
 def _different(shards: Sequence[ShardRun]) -> Iterator[str]:
-    yield from _loads(shards)
-    instances = [one for one in shards if one.facts.shard]
-    keys = _OF_ANY | _OF_INSTANCES if instances else _OF_ANY
-    yield from _unlike(shards, keys)
-    # Only who went through the log to its end has counted all of it.
-    through = [one for one in instances if _shard(one).planned is not None]
-    yield from _unlike(through, _OF_WHOLE_LOGS)
-
-
-def _loads(shards: Sequence[ShardRun]) -> Iterator[str]:
-    """Shards of older versions do not say what shaped their load."""
+    # Shards of older versions do not say what shaped their load.
     known = [(one.path, one.facts.load) for one in shards if one.facts.load]
     for path, load in known[1:]:
         first_path, first = known[0]
@@ -170,9 +158,17 @@ def _loads(shards: Sequence[ShardRun]) -> Iterator[str]:
             names = ", ".join(key for key, _ in differing([first.settings, load.settings]))
             yield (
                 f"{path}: its load is another one than that of {first_path} "
-                f"({printable(names or 'what it is made of')}): "
-                "these are no shards of one run"
+                f"({printable(names or 'what it is made of')}): these are no shards of one run"
             )
+    instances = [one for one in shards if one.facts.shard]
+    keys = _OF_ANY | _OF_INSTANCES if instances else _OF_ANY
+    yield from _unlike(shards, keys)
+    # Only who went through the log to its end has counted all of it.
+    through = [one for one in instances if _shard(one).planned is not None]
+    yield from _unlike(through, _OF_WHOLE_LOGS)
+    for one in shards:
+        if len(shards) > 1 and one.facts.started_at is None and one.records:
+            yield f"{one.path}: it never started, so it cannot be placed; leave it out"
 
 
 def _unlike(shards: Sequence[ShardRun], keys: dict[str, _Of]) -> Iterator[str]:
@@ -184,12 +180,6 @@ def _unlike(shards: Sequence[ShardRun], keys: dict[str, _Of]) -> Iterator[str]:
                     f"{one.path}: its {key} is {printable(str(mine))}, but {printable(str(first))} in "
                     f"{shards[0].path}: these are no shards of one run"
                 )
-
-
-def _unplaced(shards: Sequence[ShardRun]) -> Iterator[str]:
-    for one in shards:
-        if len(shards) > 1 and one.facts.started_at is None and one.records:
-            yield f"{one.path}: it never started, so it cannot be placed; leave it out"
 
 
 def _shard(one: ShardRun) -> Shard:
