@@ -1,7 +1,9 @@
 package k6
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -60,27 +62,22 @@ func TestAfterSixtyFourRoutesAllIsOther(t *testing.T) {
 	}
 }
 
+// TestErrorKinds: the same table is read by tests/unit/exchange/test_k6_assembler.py.
 func TestErrorKinds(t *testing.T) {
-	for _, c := range []struct {
-		says   string
-		code   int
-		text   string
-		status int
-		want   record.ErrorKind
-	}{
-		{"a whole response is no error, whatever its status", 1404, "", 404, record.None},
-		{"no code and no text is none", 0, "", 0, record.None},
-		{"the time-out of a request", 1050, "request timeout", 0, record.Timeout},
-		{"that of dialling", 1211, "dial: i/o timeout", 0, record.Timeout},
-		{"refused", 1212, "refused", 0, record.ConnectRefused},
-		{"no such name", 1101, "lookup: no such host", 0, record.ConnectFailed},
-		{"reset", 1220, "reset by peer", 0, record.Reset},
-		{"a certificate", 1310, "x509", 0, record.TLSFailed},
-		{"Go's own words", 1000, "unexpected EOF", 0, record.ClosedEarly},
-		{"and words that nobody knows", 1000, "what", 0, record.Other},
-	} {
-		if got := errorKind(c.code, c.text, c.status); got != c.want {
-			t.Errorf("%s: %v, want %v", c.says, got, c.want)
+	text, err := os.ReadFile("../../tests/fixtures/k6-errors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []struct {
+		Says, Text, Kind string
+		Code, Status     int
+	}
+	if err := json.Unmarshal(text, &rows); err != nil || len(rows) < 15 {
+		t.Fatalf("%d rows: %v", len(rows), err)
+	}
+	for _, row := range rows {
+		if got := errorKind(row.Code, row.Text, row.Status); got.String() != row.Kind {
+			t.Errorf("%s: %v, want %s", row.Says, got, row.Kind)
 		}
 	}
 }

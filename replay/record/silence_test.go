@@ -1,8 +1,11 @@
 package record
 
 import (
+	"encoding/json"
+	"math"
+	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 )
@@ -32,46 +35,39 @@ const (
 	ms = time.Millisecond
 )
 
-func TestARunWhoseTargetDiedHasFailed(t *testing.T) {
-	answers := func(from, to time.Duration) stretch { return stretch{from: from, to: to, every: 100 * ms} }
-	fails := func(from, to time.Duration, kind ErrorKind, took time.Duration) stretch {
-		return stretch{from: from, to: to, every: 100 * ms, kind: kind, took: took}
+// TestATargetThatAnswersNoMoreIsDead: the same table is read by tests/unit/rundir/test_silence.py.
+func TestATargetThatAnswersNoMoreIsDead(t *testing.T) {
+	text, err := os.ReadFile("../../tests/fixtures/silence.json")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		why  string
-		run  []stretch
-		died string // a part of the reason; "" if the target lives
-	}{
-		{"all is answered", []stretch{answers(0, 60*s)}, ""},
-		{"nothing was sent", nil, ""},
-		{"refused from the middle on", []stretch{answers(0, 30*s), fails(30*s, 60*s, ConnectRefused, ms)},
-			"the target gave no answer after 29.9 s: the last 300 requests failed within 30.0 s, 300 of them with connect_refused"},
-		{"it restarts and comes back", []stretch{answers(0, 30*s), fails(30*s, 50*s, ConnectRefused, ms), answers(50*s, 60*s)}, ""},
-		{"one answer at the very end and it lives", []stretch{fails(0, 59*s, ConnectRefused, ms), answers(59*s, 59*s+ms)}, ""},
-		{"it hung, and every request timed out", []stretch{answers(0, 30*s), fails(30*s, 40*s, Timeout, 30*s)}, "with timeout"},
-		{"it reset every connection", []stretch{answers(0, 5*s), fails(5*s, 9*s, Reset, ms)}, "with reset"},
-		{"never one answer", []stretch{fails(0, 9*s, ConnectFailed, ms)}, "gave no answer at all"},
-		{"the most usual failure is named", []stretch{answers(0, 5*s), fails(5*s, 6*s, Reset, ms), fails(6*s, 9*s, ConnectRefused, ms)},
-			"the last 40 requests failed within 4.0 s, 30 of them with connect_refused"},
-		{"nine failures may be chance", []stretch{answers(0, 5*s), {from: 5 * s, to: 14 * s, every: s, kind: ConnectRefused, took: ms}}, ""},
-		{"ten are not", []stretch{answers(0, 5*s), {from: 5 * s, to: 15 * s, every: s, kind: ConnectRefused, took: ms}}, "last 10 requests"},
-		{"under two seconds may be a restart", []stretch{answers(0, 60*s), fails(60*s, 61900*ms, ConnectRefused, ms)}, ""},
-		{"as may a hundredth of a long run", []stretch{answers(0, 1000*s), fails(1000*s, 1009*s, ConnectRefused, ms)}, ""},
-		{"but not more than that", []stretch{answers(0, 1000*s), fails(1000*s, 1012*s, ConnectRefused, ms)}, "after 999.9 s"},
-		{"slow requests that were sent before the last answer say nothing of what came after it",
-			[]stretch{answers(0, 30*s), fails(10*s, 12*s, Timeout, 30*s)}, ""},
-		{"a wrong answer is an answer", []stretch{answers(0, 5*s), {from: 5 * s, to: 60 * s, every: s, kind: BadResponse, took: ms, status: 502}}, ""},
-		{"what we gave up ourselves says nothing", []stretch{answers(0, 5*s), fails(5*s, 60*s, Aborted, ms)}, ""},
-	} {
+	var rows []struct {
+		Says string
+		Run  []struct {
+			From   float64 `json:"from_s"`
+			To     float64 `json:"to_s"`
+			Every  float64 `json:"every_s"`
+			Took   float64 `json:"took_s"`
+			Error  string
+			Status uint16
+		}
+		Verdict string // null if the target lives
+	}
+	if err := json.Unmarshal(text, &rows); err != nil || len(rows) < 15 {
+		t.Fatalf("%d rows: %v", len(rows), err)
+	}
+	seconds := func(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+	for _, row := range rows {
 		var ta tally
-		for _, part := range c.run {
-			for _, r := range part.records() {
+		for _, part := range row.Run {
+			kind := max(slices.Index(errorNames[:], part.Error), int(None))
+			every := seconds(part.Every)
+			for _, r := range (stretch{seconds(part.From), seconds(part.To), every, ErrorKind(kind), seconds(part.Took), part.Status}).records() {
 				ta.add(&r)
 			}
 		}
-		died := ta.silence.verdict(ta.endNS)
-		if (c.died == "") != (died == "") || !strings.Contains(died, c.died) {
-			t.Errorf("%s: %q, want %q", c.why, died, c.died)
+		if died := ta.silence.verdict(ta.endNS); died != row.Verdict {
+			t.Errorf("%s: %q, want %q", row.Says, died, row.Verdict)
 		}
 	}
 }

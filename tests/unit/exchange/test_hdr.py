@@ -1,5 +1,8 @@
 """`plimsoll export --to hdr`: what HdrHistogram's own library reads, and what `bin/replay` writes."""
 
+import json
+import zlib
+from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 from plimsoll.analysis.exchange.exchange import export_run
 from plimsoll.analysis.exchange.hdrlog import LARGEST, encode_counts, hdr_blocks, slot_upper_us, slots_of
 from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import WARMUP
 from tests.support.paths import FIXTURES
 from tests.support.rundir import records, traffic, write_run
 
@@ -39,6 +43,23 @@ def test_it_is_the_log_that_the_replay_wrote(tmp_path: Path) -> None:
         assert mine.equals(its), head
     heads = [(path.read_text().splitlines()[:5]) for path in (tmp_path / "x.hlog", RUN_GO / "latency.hlog")]
     assert heads[0] == heads[1]
+
+
+def test_its_lines_are_those_that_the_replay_writes(tmp_path: Path) -> None:
+    """replay/record/logs_test.go reads the same file."""
+    fixture = json.loads((FIXTURES / "hdr.json").read_text())
+    table = records(len(fixture["records"]))
+    for name in ("due_ns", "lag_us", "total_us"):
+        table[name] = [record[name] for record in fixture["records"]]
+    table["flags"] = [WARMUP if record["warmup"] else 0 for record in fixture["records"]]
+    run = RunDirectory.open(write_run(tmp_path / "run", table, started_at=fixture["started_at"]))
+    text = b"".join(piece for _, piece in hdr_blocks(run)).decode()
+    assert [_unpacked(line) for line in text.splitlines()] == fixture["lines"]
+
+
+def _unpacked(line: str) -> str:
+    head, _, payload = line.rpartition(",")
+    return f"{head},{zlib.decompress(b64decode(payload)[8:]).hex()}" if line.startswith("Tag=") else line
 
 
 VALUES = st.lists(st.one_of(st.integers(0, LARGEST), st.integers(0, 5000)), min_size=1, max_size=60)

@@ -1,5 +1,6 @@
 """Samples become requests: k6's arithmetic, undone."""
 
+import json
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from plimsoll.analysis.exchange.importing import (
 from plimsoll.analysis.exchange.k6 import K6Assembler
 from plimsoll.analysis.exchange.k6_samples import K6Definition, K6Sample, error_kind, route_of_tags
 from plimsoll.rundir.records import Request
+from tests.support.paths import FIXTURES
 
 NS = 1_000_000_000
 T0 = 1_795_228_600 * NS
@@ -261,25 +263,14 @@ def test_addresses_have_few_kinds(url: str, kind: str) -> None:
     assert route_of_url(url) == kind
 
 
-ERRORS = [
-    ("a whole response", 1404, "", 404, "none"),
-    ("no code at all", 0, "", 0, "none"),
-    ("the name cannot be resolved", 1101, "lookup: no such host", 0, "connect_failed"),
-    ("nobody listens", 1212, "dial: connection refused", 0, "connect_refused"),
-    ("the certificate is another's", 1311, "x509: …", 0, "tls_failed"),
-    ("reset", 1220, "read: connection reset by peer", 0, "reset"),
-    ("time-out", 1050, "request timeout", 0, "timeout"),
-    ("cut off, which k6 has no code for", 1000, "unexpected EOF", 0, "closed_early"),
-    ("no HTTP, which k6 has no code for", 1000, 'malformed HTTP response "x"', 0, "bad_response"),
-    ("a stream that was refused", 1637, "http2: stream error", 0, "h2_refused"),
-    ("not sent, by k6's own rules", 1110, "ip is blacklisted", 0, "other"),
-    ("anything else", 1000, "?", 0, "other"),
-]
+ERRORS = json.loads(
+    (FIXTURES / "k6-errors.json").read_text()
+)  # replay/k6/output_test.go reads the same table
 
 
-@pytest.mark.parametrize(("why", "code", "text", "status", "kind"), ERRORS)
-def test_error_codes_have_kinds(why: str, code: int, text: str, status: int, kind: str) -> None:
-    assert error_kind(code, text, status) == kind, why
+@pytest.mark.parametrize("row", ERRORS, ids=[row["says"] for row in ERRORS])
+def test_error_codes_have_kinds(row: dict[str, Any]) -> None:
+    assert error_kind(row["code"], row["text"], row["status"]) == row["kind"]
 
 
 def stream() -> list[K6Sample]:
