@@ -70,9 +70,10 @@ signoff: $(VENV)/.runtime ## Write a document to sign: BASELINE= CANDIDATE= GATE
 	@set -- "$$BASELINE"; [ -z "$$CANDIDATE" ] || set -- "$$@" "$$CANDIDATE"; \
 	mkdir -p "$$OUT" && $(VENV)/bin/plimsoll signoff --gates "$$GATES" --out "$$OUT/signoff-$$(date -u +%Y%m%dT%H%M%SZ)" $(ARGS) -- "$$@"
 
-docs: build $(VENV)/.dev ## Write docs/commands.md and the drawing of docs/house.md anew, from the code
+docs: build $(VENV)/.dev ## Write docs/commands.md, the tables of keys and the drawing of docs/house.md anew, from the code
 	@$(VENV)/bin/python tools/reference.py
 	@$(VENV)/bin/python tools/house.py
+	@$(VENV)/bin/python tools/tables.py
 	@$(VENV)/bin/python tools/script_defaults.py
 
 man: build $(VENV)/.runtime ## Write the man pages of plimsoll and replay into build/man

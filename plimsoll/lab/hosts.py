@@ -146,16 +146,29 @@ class HostSettings(StrictModel):
 
     model_config = explained_in("docs/hosts.md")
 
-    name: Name = Field(description="Name of the host in output and for --host.")
-    address: Address | None = Field(None, description="Host name or IP address. Default: the name.")
-    port: int | None = Field(None, ge=1, le=65535, description="Port of its SSH server.")
-    user: User | None = Field(None, description="Account to log in to.")
-    key: Path | None = Field(None, description="Private key. Default: the agent's keys and ssh's own.")
-    known_hosts: Path | None = Field(
-        None, description="File of known host keys. Default: ~/.ssh/known_hosts."
+    name: Name = Field(
+        description="Name of the host in output and for `--host`: letters, digits, `.`, `_`, `-`."
     )
-    become: bool = Field(False, description="Run commands as root, by sudo without a password.")
-    groups: list[Name] = Field([], description="Groups of the host, for --group.")
+    address: Address | None = Field(None, description="Host name or IP address. Default: the name.")
+    port: int | None = Field(
+        None, ge=1, le=65535, description="Port of its SSH server. Default: that of `~/.ssh/config`, else 22."
+    )
+    user: User | None = Field(
+        None, description="Account to log in to. Default: that of `~/.ssh/config`, else yours."
+    )
+    key: Path | None = Field(
+        None,
+        description="File with the private key. Default: the keys of the agent and of `~/.ssh`. Load a "
+        "key with a passphrase "
+        "into the agent.",
+    )
+    known_hosts: Path | None = Field(
+        None, description="File with the host's key. Default: `~/.ssh/known_hosts`."
+    )
+    become: bool = Field(
+        False, description="Run commands as root with `sudo -n`. sudo must not ask for a password."
+    )
+    groups: list[Name] = Field([], description="Groups of the host, for `--group`.")
 
     def access(self) -> Access:
         """Return its login."""

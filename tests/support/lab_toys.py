@@ -21,6 +21,8 @@ from plimsoll.lab.steps.step import Command, Remains, Serve, Step
 
 
 class BoatSettings(CloneSettings):
+    """The site on a boat."""
+
     driver: Literal["boat"]
     port: int = Field(8080, description="Where it listens.")
 
@@ -61,6 +63,8 @@ async def _kit(settings: BoatSettings, around: Surroundings) -> CloneKit:
 
 
 class TubSettings(DiskSettings):
+    """A tub of water."""
+
     kind: Literal["tub"]
     litres: int = Field(description="How much it holds.")
 
@@ -86,6 +90,8 @@ class Tub:
 
 
 class TideSettings(SaturatorSettings):
+    """The tide, twice a day."""
+
     kind: Literal["tide"]
     folder: str = Field(CLONE, description="Where it rises.")
 

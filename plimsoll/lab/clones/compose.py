@@ -26,7 +26,7 @@ def _address(value: str) -> str:
 
 
 class ComposeSettings(CloneSettings):
-    """The site in containers."""
+    """The site of `make site`, in containers, its data copied or snapshot-cloned onto the disk."""
 
     model_config = explained_in("docs/disks.md")
 

@@ -47,7 +47,7 @@ def _domain(value: str) -> str:
 
 
 class LibvirtSettings(GuestSettings):
-    """A clone of a domain of libvirt, on the backend's disk."""
+    """A copy of a virtual machine that libvirt has."""
 
     model_config = explained_in("docs/libvirt.md")
 

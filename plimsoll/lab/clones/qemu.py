@@ -76,7 +76,7 @@ def _address(value: str) -> str:
 
 
 class QemuSettings(CloneSettings):
-    """A virtual machine of an image, on the backend's disk."""
+    """A virtual machine from the image of `make vm-image`."""
 
     model_config = explained_in("docs/vm.md")
 

@@ -15,7 +15,7 @@ Word = Annotated[str, AfterValidator(no_reference)]
 
 
 class StaticSettings(CloneSettings):
-    """A clone that the lab did not make."""
+    """An existing host: nothing is made or removed."""
 
     driver: Literal["static"] = Field(description="`static`: an existing host.")
     target: BaseUrl = Field(description="Base URL of the site on that host.")

@@ -60,7 +60,9 @@ class ObserverSettings(ObserverOptions):
             "memory",
             "fsync",
         ),
-        description="Observers to run. What a host does not have stays empty.",
+        description="Observers to run, of those below. What a host does not have stays empty, and is "
+        "reported once. "
+        "Default: all but `mariadb` and `php`.",
     )
 
     @model_validator(mode="after")

@@ -18,7 +18,9 @@ class MariadbSettings(StrictModel):
     """The client that reads MariaDB's counters, and its option file."""
 
     defaults_file: str = Field(
-        description="Option file on the client's machine, with user and password under [client].",
+        description="Option file on the client's machine, with `user` and `password` under `[client]`. "
+        "Nothing secret is ever "
+        "on a command line.",
         pattern=r"^/[^\x00-\x1f]+$",
         examples=["/etc/mysql/debian.cnf"],
     )
@@ -35,19 +37,21 @@ class PhpSettings(StrictModel):
 
     fastcgi: str | None = Field(
         None,
-        description="Socket of the pool, or of its pm.status_listen: a path or HOST:PORT.",
+        description="Socket of the pool, or of its `pm.status_listen`: `/run/php/php8.2-fpm.sock`, "
+        "`127.0.0.1:9000`.",
         pattern=r"^(/[^\x00-\x1f]+|[^/\s:]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5})$",
         examples=["/run/php/php8.2-fpm.sock"],
     )
     status: str = Field(
         "/status",
-        description="The pool's pm.status_path, or the http:// address of it in JSON (with ?json).",
+        description="The pool's `pm.status_path`, or its address on the host: "
+        "`http://127.0.0.1/status?json`.",
         pattern=_PAGE,
     )
     opcache: str | None = Field(
         None,
-        description="Path on PHP's machine of a script that prints opcache_get_status(false) as JSON, or its "
-        "http:// address.",
+        description="Script that prints opcache_get_status(false) as JSON: its path on PHP's machine, or "
+        "its address.",
         pattern=_PAGE,
     )
 

@@ -45,8 +45,9 @@ class AnyCommand(SaturatorSettings):
         description="Command and its arguments. @own stands for plimsoll-LABEL, @clone for the disk's folder."
     )
     progress: Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_form)] = Field(
-        description="Regular expression that is found in the lines that tell the bytes so far: with a group "
-        "bytes, and one unit where they have one."
+        description="Regular expression (of Python) that is found in the lines, on either output, that "
+        "tell how far "
+        "it is: its group `bytes` is the number, a group `unit` what it counts in, if it has one."
     )
     counts: Literal["total", "each"] = Field(
         "total",
@@ -54,10 +55,15 @@ class AnyCommand(SaturatorSettings):
         "the line before.",
     )
     interval_s: float = Field(
-        1.0, ge=0.1, le=86400, description="Seconds from one start to the next, if it has ended by then."
+        1.0,
+        ge=0.1,
+        le=86400,
+        description="Seconds from one start to the next, or at once if it takes longer.",
     )
     cleanup: Words | None = Field(
-        None, description="Command that removes what it made, and does no harm where there is nothing."
+        None,
+        description="Command that removes what it made. It is run before the first start and after the "
+        "last, and must do no harm where there is nothing.",
     )
     _folder: str = PrivateAttr("")
 

@@ -65,7 +65,7 @@ class RepositorySink(StrictModel):
     to: Literal["repository"] = Field(description="`repository`.")
     repository: str = Field(pattern=_REPOSITORY, description="Repository: user@pbs!token@server:datastore.")
     password_file: Folder = Field(
-        description="File on that machine with the password, or the token's secret."
+        description="File on that machine with the password, or the token's secret, for PBS_PASSWORD_FILE."
     )
     fingerprint: str | None = Field(
         None,
@@ -118,19 +118,26 @@ class Backup(SaturatorSettings):
 
     kind: Literal["backup"] = Field(description="`backup`.")
     guest: Guest | Literal["@clone"] = Field(
-        CLONE, description="Number of the guest to back up. Default: the clone."
+        CLONE,
+        description="Number of the guest to back up. Default: the clone's, if its vmid_range is one "
+        "number, such as 9001-9001.",
     )
     folder: Folder | Literal["@clone"] = Field(
-        CLONE, description="Folder to back up, with a repository. Default: the disk's."
+        CLONE,
+        description="With the sink `repository`, in place of a guest: the folder to back up. Default: "
+        "the disk's.",
     )
     sink: Annotated[BackupSink, Field(discriminator="to")] = Field(
-        NullSink(), description="Where it goes: null, folder, storage or repository."
+        NullSink(), description="Where it goes: `null` (the default), `folder`, `storage` or `repository`."
     )
     mode: Literal["snapshot", "suspend"] = Field(
-        "snapshot", description="How vzdump keeps a guest consistent. The guest goes on at work."
+        "snapshot",
+        description="How vzdump keeps a guest consistent: `snapshot` or `suspend`; `stop` would stop "
+        "the site.",
     )
     compress: Literal["none", "zstd", "gzip", "lzo"] = Field(
-        "none", description="How vzdump compresses what goes to null or a folder."
+        "none",
+        description="How vzdump compresses what goes to `null` or `folder`: `none`, `zstd`, `gzip` or `lzo`.",
     )
     rate_bytes_per_s: Annotated[Size, Field(ge=1024)] | None = Field(
         None, description="Limit for what is read, in bytes a second. Default: none."

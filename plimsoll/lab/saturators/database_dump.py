@@ -82,17 +82,19 @@ class DatabaseDump(SaturatorSettings):
     )
     container: Annotated[str, Field(pattern=r"^[A-Za-z0-9@][A-Za-z0-9_.@-]*$")] | None = Field(
         None,
-        description="Docker container to run it in, by name. @own-db is the database of a compose clone.",
+        description="Docker container to run it in, by name. `@own-db` is the database of a "
+        "`compose` clone, in which root needs no password.",
     )
     defaults_file: Folder | None = Field(
         None,
         description="Option file where it runs, with user and password under [client]. Default: its own, "
-        "such as ~/.my.cnf.",
+        "such as ~/.my.cnf. Nothing secret is ever on a command line.",
     )
     databases: tuple[DatabaseName, ...] = Field((), description="Databases to dump. Default: all.")
     lock_tables: bool = Field(
         False,
-        description="Lock the tables, so that the site cannot write meanwhile. Default: one transaction.",
+        description="Lock the tables, so that the site cannot write meanwhile. If false, all in one "
+        "transaction.",
     )
     sink: Annotated[FileSink, Field(discriminator="to")] = Field(
         FolderSink(to="folder"),

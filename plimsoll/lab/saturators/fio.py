@@ -30,22 +30,28 @@ class Fio(SaturatorSettings):
 
     kind: Literal["fio"] = Field(description="`fio`.")
     folder: Annotated[Folder, AfterValidator(_no_colon)] | Literal["@clone"] = Field(
-        CLONE, description="Folder for its files. Default: the disk's."
+        CLONE,
+        description="Folder for its files, plimsoll-LABEL.0 and so on. Its path must not contain a "
+        "colon. Default: the disk's.",
     )
     size_bytes: Annotated[Size, Field(ge=1 << 20)] = Field(1 << 30, description="Size of each file.")
     rw: Literal["read", "write", "randread", "randwrite", "rw", "randrw"] = Field(
-        "randrw", description="Kind of reads and writes, by fio's name."
+        "randrw", description="Kind of reads and writes: read, write, randread, randwrite, rw or randrw."
     )
     block_bytes: Annotated[Size, Field(ge=512, le=1 << 26)] = Field(
         16384, description="Size of each read and write."
     )
     jobs: int = Field(1, ge=1, le=256, description="Number of files in use at a time.")
     iodepth: int = Field(
-        1, ge=1, le=1024, description="Requests in flight for each file. More than 1 uses libaio."
+        1,
+        ge=1,
+        le=1024,
+        description="Requests in flight for each file. More than 1 uses libaio, which needs `direct`.",
     )
     direct: bool = Field(True, description="Bypass the page cache (O_DIRECT).")
     rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
-        None, description="Limit for each file, in bytes a second. Default: none."
+        None,
+        description="Limit for each file, and for reads and writes each, in bytes a second. Default: none.",
     )
 
 

@@ -60,12 +60,14 @@ class Rsync(SaturatorSettings):
 
     kind: Literal["rsync"] = Field(description="`rsync`.")
     folder: Folder | Literal["@clone"] = Field(
-        CLONE, description="Folder to copy. Default: the disk's, with the clone in it."
+        CLONE, description="Folder to copy, with everything in it. Default: the disk's, with the clone in it."
     )
     sink: Receiver = Field(discriminator="to", description="Where the copy goes: local or remote.")
     mode: Literal["full", "incremental"] = Field(
         "full",
-        description="`full`: every file each time. `incremental`: after a first round, only what changed.",
+        description="`full`: each round reads and writes every file. `incremental`: after the first "
+        "round, only "
+        "files whose size or time changed, by rsync's own algorithm.",
     )
     rate_bytes_per_s: Annotated[Size, Field(ge=1024)] | None = Field(
         None, description="Limit for what is copied, in bytes a second. Default: none."

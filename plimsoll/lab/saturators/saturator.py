@@ -32,7 +32,7 @@ class SaturatorSettings(StrictModel):
 
     model_config = explained_in("docs/saturators.md")
 
-    kind: str
+    kind: str = Field(description="Kind of saturator, such as `zfs-send`.")
     retries: int = Field(3, ge=0, le=1000, description="Failures in a row before the saturator gives up.")
 
 

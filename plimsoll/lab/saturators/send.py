@@ -45,7 +45,12 @@ class Rhythm:
 class StreamSettings(SaturatorSettings):
     """The settings of all that send snapshots."""
 
-    sink: Sink = Field(NullSink(), description="Where the stream goes.")
+    sink: Sink = Field(
+        NullSink(),
+        description="Where the stream goes: `null` (in quotes: without them, YAML reads no value), "
+        "`ramdisk`, "
+        "`local` or `remote`. Default: `null`.",
+    )
     rate_bytes_per_s: Annotated[Size, Field(ge=1)] | None = Field(
         None, description="Limit for the stream, in bytes a second. Default: none."
     )

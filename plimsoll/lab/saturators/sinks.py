@@ -55,16 +55,25 @@ class LocalSink(StrictModel):
     """It is received by the same machine, on another disk."""
 
     to: Literal["local"] = Field(description="`local`.")
-    into: str = Field(description="Dataset (of ZFS) or folder below which it is received.")
+    into: str = Field(
+        description="Dataset (of ZFS) or folder (of Btrfs, of rsync), on another pool, below which it is "
+        "received."
+    )
 
 
 class RemoteSink(StrictModel):
     """It is received by another host, over SSH from the machine with the disks."""
 
     to: Literal["remote"] = Field(description="`remote`.")
-    host: SshHost = Field(description="host or user@host, as ssh on the machine with the disks knows it.")
+    host: SshHost = Field(
+        description="host or user@host that receives, as ssh on the machine with the disks knows it. Its "
+        "host key "
+        "must be known there; login is by key or agent."
+    )
     port: int | None = Field(None, ge=1, le=65535, description="SSH port. Default: ssh's own.")
-    into: str = Field(description="Dataset (of ZFS) or folder below which it is received.")
+    into: str = Field(
+        description="Dataset (of ZFS) or folder (of Btrfs, of rsync) below which it is received."
+    )
 
 
 AnySink = NullSink | RamDiskSink | LocalSink | RemoteSink

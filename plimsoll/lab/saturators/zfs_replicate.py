@@ -36,9 +36,18 @@ class ZfsReplicate(ZfsStream):
     kind: Literal["zfs-replicate"] = Field(description="`zfs-replicate`.")
     sink: Receiver = Field(discriminator="to", description="Where it is received: local or remote.")
     interval_s: float = Field(
-        15.0, ge=1, le=86400, description="Seconds from one snapshot to the next, if it is sent by then."
+        15.0,
+        ge=1,
+        le=86400,
+        description="Seconds from one snapshot to the next. A round that takes longer is "
+        "followed at once by the next.",
     )
-    keep: int = Field(1, ge=1, le=100, description="Snapshots that stay, on both ends.")
+    keep: int = Field(
+        1,
+        ge=1,
+        le=100,
+        description="Snapshots that stay, on both ends; older ones are destroyed after each round.",
+    )
 
     @property
     def rhythm(self) -> Rhythm:

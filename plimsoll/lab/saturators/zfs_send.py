@@ -35,7 +35,8 @@ class ZfsStream(StreamSettings):
     """The settings of what sends a dataset."""
 
     dataset: DatasetName | Literal["@clone"] = Field(
-        CLONE, description="Dataset to send. Default: the clone's."
+        CLONE,
+        description="Dataset to send, without those below it. Default: the clone's, with those of its parts.",
     )
     _below: tuple[str, ...] = PrivateAttr(())
 

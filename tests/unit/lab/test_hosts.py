@@ -17,7 +17,6 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.hosts import (
     HostOutcome,
     HostSettings,
-    HostsFile,
     chosen,
     host_of,
     hosts,
@@ -275,11 +274,3 @@ hosts(sys.argv[1:])
     assert us.returncode == 1, err
     assert "interrupted" in err
     assert out.splitlines()[-2:] == ["4 hosts: 1 ok, 0 failed, 3 not done", "not done: b, c, d"]
-
-
-MANUAL = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("key", [*HostsFile.model_fields, *HostSettings.model_fields])
-def test_every_key_is_documented(key: str) -> None:
-    assert f"`{key}`" in MANUAL

@@ -1,4 +1,4 @@
-"""docs/proxmox.md and docs/libvirt.md name every key with what it does; their examples are valid."""
+"""The examples of docs/proxmox.md and docs/libvirt.md are valid."""
 
 import re
 
@@ -7,26 +7,11 @@ import yaml
 from pydantic import BaseModel
 
 from plimsoll.lab.clones.libvirt import LibvirtSettings
-from plimsoll.lab.clones.proxmox import DiskLimits, ProxmoxSettings
+from plimsoll.lab.clones.proxmox import ProxmoxSettings
 from plimsoll.lab.experiment.problems import read_lab
 from tests.support.paths import DOCS, ROOT
 
-PAGES: dict[str, dict[str, type[BaseModel]]] = {
-    "proxmox.md": {"": ProxmoxSettings, "limits.DISK.": DiskLimits},
-    "libvirt.md": {"": LibvirtSettings},
-}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_key_is_documented_with_what_it_does(page: str) -> None:
-    text = (DOCS / page).read_text(encoding="utf-8")
-    documented = dict(re.findall(r"^\| `([a-zA-Z_.]+)` \| (.*) \|$", text, re.MULTILINE))
-    keys = {
-        f"{prefix}{name}": (field.description or "").rstrip(".")
-        for prefix, model in PAGES[page].items()
-        for name, field in model.model_fields.items()
-    }
-    assert {key: said.replace("\\", "") for key, said in documented.items()} == keys
+PAGES: dict[str, type[BaseModel]] = {"proxmox.md": ProxmoxSettings, "libvirt.md": LibvirtSettings}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -35,7 +20,7 @@ def test_its_examples_are_valid(page: str) -> None:
     examples = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     assert examples
     for example in examples:
-        PAGES[page][""].model_validate(yaml.safe_load(example)["clone"])
+        PAGES[page].model_validate(yaml.safe_load(example)["clone"])
 
 
 MOVE = ROOT / "examples" / "proxmox-zfs.yml"

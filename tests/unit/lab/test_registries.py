@@ -53,6 +53,21 @@ async def sample():
 
 print(json.dumps(asyncio.run(sample())))
 """
+PAGES = """
+import json
+import tests.support.lab_toys
+from tools import tables
+
+print(json.dumps({path.name: text for path, text in tables.pages().items()}))
+"""
+ROWS = [
+    ("lab.md", "| `boat` | The site on a boat | |"),
+    ("lab.md", "| `port` | `8080` | Where it listens |"),
+    ("disks.md", "| `tub.litres` | required | How much it holds |"),
+    ("saturators.md", "## tide\n\nThe tide, twice a day.\n"),
+    ("saturators.md", "| `folder` | `@clone` | Where it rises |"),
+    ("observers.md", "| `wind.knots_count` | | knots |"),
+]
 WRONG = [
     ("a key that the toy has not", "port: 8123", "prot: 8123", "clone.prot: is not a known key"),
     ("a required key is missing", ", litres: 200", "", "disk.litres: is missing"),
@@ -134,6 +149,11 @@ def test_a_toy_observer_is_sampled() -> None:
 
 def test_the_schema_for_editors_has_the_toys(outputs: dict[str, Done]) -> None:
     assert {"BoatSettings", "TubSettings", "TideSettings"} <= json.loads(outputs["schema"][1])["$defs"].keys()
+
+
+def test_make_docs_writes_the_tables_of_toys() -> None:
+    pages = json.loads(_run(PAGES))
+    assert [(page, row) for page, row in ROWS if row not in pages[page]] == []
 
 
 def test_an_entry_is_called_as_lab_yml_calls_it() -> None:

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.names import checked_label, is_own_snapshot, snapshot_name
-from plimsoll.lab.saturators import SATURATORS, AnySaturator, aim_saturator, fio, make_saturator
-from plimsoll.lab.saturators.backup import RepositorySink, StorageSink
+from plimsoll.lab.saturators import AnySaturator, aim_saturator, fio, make_saturator
 from plimsoll.lab.saturators.btrfs_send import BtrfsSend, BtrfsSource
 from plimsoll.lab.saturators.btrfs_send import leftovers as btrfs_leftovers
 from plimsoll.lab.saturators.copier import chunk_bytes, copy, pause_s
@@ -347,18 +345,6 @@ def test_pace_says_what_it_copied_when_it_is_told_to_end() -> None:
     assert first is not None
     assert last is not None
     assert last >= first > 0
-
-
-def test_every_key_is_documented() -> None:
-    text = (ROOT / "docs" / "saturators.md").read_text(encoding="utf-8")
-    models: list[type[BaseModel]] = [*(kind.settings for kind in SATURATORS), RamDiskSink, RemoteSink]
-    models += [StorageSink, RepositorySink]
-    keys = {key for model in models for key in model.model_fields}
-    rows = set(re.findall(r"^\| `(?:sink\.)?([a-z_]+)` \|", text, re.MULTILINE))
-    assert rows == keys - {"sink"}, "every key, and none that is not there"
-    kinds = re.search(r"^\| `kind` \| (.*) \|$", text, re.MULTILINE)
-    assert kinds
-    assert re.findall(r"`([^`]+)`", kinds[1]) == [kind.name for kind in SATURATORS], "every kind"
 
 
 _CLONE = DataLocation(dataset="tank/site", subvolume="/mnt/site", folder="/mnt")
