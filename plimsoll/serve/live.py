@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
 from plimsoll.analysis.page.chart import Chart, Json, axis, layout, rounded
 from plimsoll.analysis.statistics.percentiles import NEVER_US
-from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import is_figure, plotly_text, printable
 from plimsoll.common.units import ABSENT, at_least, counted, milliseconds, seconds, significant
@@ -351,10 +351,9 @@ class Seconds:
 
     def add(self, records: Records, now_s: float) -> None:
         """Take the next records, shape (n,), at second `now_s`: what ended far behind it is damaged."""
-        took_us = np.minimum(records["lag_us"].astype(np.uint64) + records["total_us"], NEVER_US)
-        ended_s = (records["due_ns"] + took_us.astype(np.int64) * 1000) // _SECOND_NS
-        failures = failed(records)
-        times_us = counted_us(took_us.astype(np.uint32), failures, self._timeout_us)
+        counted = CountedRequests(records, self._timeout_us)
+        ended_s, failures = counted.done_ns // _SECOND_NS, counted.failures
+        times_us = np.minimum(counted.response_us, NEVER_US).astype(np.uint32)
         self.requests += len(records)
         self.failures += int(failures.sum())
         oldest_s = int(now_s) - KEPT_S - TAIL_S

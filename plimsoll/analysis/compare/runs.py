@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,16 @@ from plimsoll.analysis.statistics.percentiles import (
     Sample,
     TimeFigures,
     Times,
-    narrow,
     rank,
 )
 from plimsoll.analysis.statistics.phases import NEVER_NS, PHASES
-from plimsoll.analysis.statistics.requests import PhaseRequests, counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests, PhaseRequests, timeout_us
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.events import Event, Measures, Saturation, saturation
 from plimsoll.rundir.find import relative_name
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import QUEUED, SENT_TO_LOGIN, WARMUP, Records
+from plimsoll.rundir.records import Records
 
 WHOLE = "whole"
 _LATEST_MS = 0xFFFF_FFFF  # 49 days
@@ -111,9 +111,6 @@ class Levels:
     phases: dict[str, PhaseLevels]
     service_p50_ms: float | None
     lag_ms: dict[str, dict[str, float | None]]
-    mismatches: int
-    judged: int
-    body_bytes: int
     damaged_measures: frozenset[str]
 
     @property
@@ -135,31 +132,20 @@ class _Columns:
         self.due_ms: list[NDArray[np.uint32]] = []
         self.route: list[NDArray[np.uint16]] = []
         self.failed: list[NDArray[np.bool_]] = []
-        self.mismatches = self.judged = self.body_bytes = 0
 
     def add(self, block: Records) -> None:
-        due_ns = np.ascontiguousarray(block["due_ns"])
-        measured = (block["flags"] & WARMUP) == 0
-        if not measured.all():
-            block, due_ns = block[measured], due_ns[measured]
-        whole = block["error"] == 0
-        sent_to_login = (block["flags"] & SENT_TO_LOGIN) != 0  # a mismatch, whatever the log has
-        judged = whole & ((block["logged_status"] != 0) | sent_to_login)
-        failures = failed(block)
-        took_us = narrow(block["lag_us"].astype(np.uint64) + block["total_us"])
-        self.response.append(counted_us(took_us, failures, self.timeout_us))
-        self.service.append(counted_us(block["total_us"].copy(), failures, self.timeout_us))
-        self.lag.append(block["lag_us"].copy())
-        self.own.append((block["flags"] & QUEUED) == 0)
+        counted = CountedRequests.of(block, self.timeout_us)
+        due_ns = counted.due_ns
+        self.response.append(counted.response_us)
+        self.service.append(counted.service_us)
+        self.lag.append(counted.lag_us)
+        self.own.append(~counted.queued)
         self.phase.append(
             ((due_ns >= self.start_ns).astype(np.uint8) + (due_ns >= self.stop_ns)).astype(np.uint8)
         )
         self.due_ms.append(np.minimum(due_ns // 1_000_000, _LATEST_MS).astype(np.uint32))
-        self.route.append(block["route"].copy())
-        self.failed.append(failures)
-        self.judged += int(judged.sum())
-        self.mismatches += int((judged & (sent_to_login | (block["status"] != block["logged_status"]))).sum())
-        self.body_bytes += int(np.maximum(block["bytes"], 0).sum())
+        self.route.append(counted.column("route"))
+        self.failed.append(counted.failures)
 
 
 def levels_of(
@@ -208,8 +194,9 @@ def levels_of(
         due_ms = np.concatenate(columns.due_ms)
         order = np.lexsort((due_ms, phase))
         kept = PhaseRequests(due_ms[order], response[order], route[order], failures[order])
-        phase = phase[order]
-        phases = {name: replace(each, kept=kept.of_phase(phase, name)) for name, each in phases.items()}
+        edges = np.searchsorted(phase[order], range(len(PHASES) + 1)).tolist()
+        places = {WHOLE: (0, len(order))} | dict(zip(PHASES, pairwise(edges), strict=True))
+        phases = {name: replace(each, kept=kept.between(*places[name])) for name, each in phases.items()}
     lag, own = np.concatenate(columns.lag), np.concatenate(columns.own)
     return Levels(
         phases=phases,
@@ -217,9 +204,6 @@ def levels_of(
             _P50
         ),
         lag_ms={name: _percentiles_ms(lag[mask & own]) for name, mask in chosen.items()},
-        mismatches=columns.mismatches,
-        judged=columns.judged,
-        body_bytes=columns.body_bytes,
         damaged_measures=_damaged(run.events),
     )
 

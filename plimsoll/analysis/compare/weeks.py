@@ -15,7 +15,7 @@ from plimsoll.analysis.compare.comparison import EXIT_CODES, Progress
 from plimsoll.analysis.compare.decision import Outcome, overall
 from plimsoll.analysis.compare.gates import RATIO
 from plimsoll.analysis.compare.sides import OpenedSide, open_sides
-from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
 from plimsoll.analysis.statistics.standardised import (
     COARSE,
     DAY_HOURS,
@@ -34,7 +34,6 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, count, counted, milliseconds, percent
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import WARMUP
 
 LEAST_DAYS = 14  # a side, for a verdict: each day of the week twice
 SHOWN = ("p50", "p90", "p99", "p99.9")
@@ -185,15 +184,13 @@ def _served(
         ]
         number = np.array(numbers, dtype=np.int64)
         for block in run.requests.blocks():
-            measured = block[(block["flags"] & WARMUP) == 0]
-            hours = local_hours((began + measured["due_ns"]) // HOUR_NS, clock)
-            route = number[np.minimum(measured["route"], len(number) - 1)]
-            failures = failed(measured)
-            response_us = measured["lag_us"] + measured["total_us"]
+            counted = CountedRequests.of(block, timeout_us(run.facts))
+            hours = local_hours((began + counted.due_ns) // HOUR_NS, clock)
+            route = number[np.minimum(counted.column("route"), len(number) - 1)]
             parts.append(
                 ServedRequests(
-                    counted_us(response_us, failures, timeout_us(run.facts)),
-                    failures,
+                    counted.response_us,
+                    counted.failures,
                     hours % WEEK_HOURS * _MOST_ROUTES + np.minimum(route, _MOST_ROUTES - 1),
                     hours // DAY_HOURS,
                 )

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.requests import TOO_MANY, failed
-from plimsoll.rundir.records import WARMUP, Records
+from plimsoll.analysis.statistics.requests import TOO_MANY, CountedRequests
+from plimsoll.rundir.records import Records
 
 # What a request came to: 0 without a whole response, else the class of its status; 6 is "too many requests".
 FAILED, REFUSED = 0, 6
@@ -58,18 +58,16 @@ class AnswerCounter:
         self._codes: dict[int, int] = {}  # how many requests have a code, by route and code
         self._log_bytes: NDArray[np.float64] = np.zeros(_ROUTES)
 
-    def add(self, block: Records) -> None:
-        """Count a block of records."""
-        warm = (block["flags"] & WARMUP) != 0
-        measured = block[~warm] if warm.any() else block
-        if not len(measured):
+    def add(self, counted: CountedRequests) -> None:
+        """Count more requests."""
+        if not len(counted):
             return
-        route = measured["route"].astype(np.int64)
-        kind = kinds_of(measured)
-        counts = np.bincount(route * _CODES + _codes(measured, kind))
+        route = counted.column("route").astype(np.int64)
+        kind = kinds_of(counted.records)
+        counts = np.bincount(route * _CODES + _codes(counted, kind))
         for key in np.flatnonzero(counts).tolist():
             self._codes[key] = self._codes.get(key, 0) + int(counts[key])
-        size = np.maximum(measured["bytes"], 0, dtype=np.float32)
+        size = np.maximum(counted.column("bytes"), 0, dtype=np.float32)
         weights = np.where(kind == 2, np.log1p(size), np.float32(0))
         self._log_bytes += np.bincount(route, weights=weights, minlength=_ROUTES)
 
@@ -105,12 +103,12 @@ _NAMES = (
 _CODES = len(_NAMES) * KINDS
 
 
-def _codes(records: Records, kind: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _codes(counted: CountedRequests, kind: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return a number for all that is counted of a request: kind + `KINDS` × place in `_NAMES`."""
     status, logged, size, logged_size = (
-        np.ascontiguousarray(records[name]) for name in ("status", "logged_status", "bytes", "logged_bytes")
+        counted.column(name) for name in ("status", "logged_status", "bytes", "logged_bytes")
     )
-    failure = failed(records)
+    failure = counted.failures
     judged = ~failure & (logged != 0)
     sized = judged & (status == logged) & (logged_size >= 0)
     room = np.maximum(logged_size >> _SIZE_TOLERANCE_BITS, _SIZE_SLACK_BYTES)
@@ -118,7 +116,7 @@ def _codes(records: Records, kind: NDArray[np.uint8]) -> NDArray[np.uint8]:
     emptied = sized & (size <= 0) & (logged_size > 0)
     wrong = judged & (kind != _class(logged))
     good = kind == 2
-    place = np.zeros(len(records), dtype=_Small)  # the time goes into the width
+    place = np.zeros(len(counted), dtype=_Small)  # the time goes into the width
     for number, where in (
         (1, failure),
         (2, judged),

@@ -8,6 +8,7 @@ from plimsoll.analysis.evidence.answers import AnswerCounter, RouteAnswers
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.poolwork import PoolWork, pool_findings, pool_work, read_pool_work
 from plimsoll.analysis.statistics.percentiles import MILLION, P999, PERCENTILES
+from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.summary import is_late
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, milliseconds, share, significant
@@ -63,7 +64,7 @@ class Observer:
 
     def watch(self, block: Records) -> None:
         """Take the next block of records."""
-        self._counter.add(block)
+        self._counter.add(CountedRequests.of(block, None))
         self._silence.take_all(block)
         if self._sum:
             self._sum.add(block)

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.requests import failed
+from plimsoll.analysis.statistics.requests import failure_mask
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
@@ -139,7 +139,7 @@ def columns(run: RunDirectory, block: Records) -> dict[str, ColumnValues]:
     found["log"], found["line"] = _origin(run, copy("line"))
     found["route"] = _named(copy("route"), run.route_name)
     found["error"] = _named(copy("error"), run.error_name)
-    found["failed"] = ColumnValues(failed(block))
+    found["failed"] = ColumnValues(failure_mask(block))
     flags = copy("flags")
     for name, flag in (
         ("reused", REUSED),

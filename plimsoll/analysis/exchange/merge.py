@@ -28,8 +28,8 @@ from plimsoll.analysis.exchange.shards import (
     sum_skipped,
     sum_unsent,
 )
-from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, Times, fewest, narrow
-from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, Times, fewest
+from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
 from plimsoll.analysis.statistics.summary import is_late, outcome_lines, summarise
 from plimsoll.common.errors import OutputError, gravest_first
 from plimsoll.common.files import replace_json
@@ -47,7 +47,7 @@ from plimsoll.rundir.facts import (
 )
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, REJECTS_FILE, SUMMARY_FILE
 from plimsoll.rundir.read import read_json
-from plimsoll.rundir.records import MEMBER, QUEUED, SENT_TO_LOGIN, WARMUP, Records, RequestFile, error_number
+from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP, Records, RequestFile, error_number
 from plimsoll.rundir.write import RunWriter
 
 _MOST_SAID = 20_000  # characters of what is said of all instances together
@@ -442,12 +442,10 @@ def _times(
     errors = 0
     for block in requests.blocks() if requests else ():
         advance(len(block))
-        measured = block[(block["flags"] & WARMUP) == 0]
-        lag_us = np.ascontiguousarray(measured["lag_us"])
-        lag.append(Times(lag_us[(measured["flags"] & QUEUED) == 0]))
-        took_us, failures = narrow(lag_us.astype(np.uint64) + measured["total_us"]), failed(measured)
-        response.append(Times.of(counted_us(took_us, failures, timeout_us), failures))
-        errors += int(np.count_nonzero(measured["error"]))
+        measured = CountedRequests.of(block, timeout_us)
+        lag.append(Times(measured.lag_us[~measured.queued]))
+        response.append(Times.of(measured.response_us, measured.failures))
+        errors += int(np.count_nonzero(measured.records["error"]))
     return Sample.of_times(Times.joined(lag)), Sample.of_times(Times.joined(response)), errors
 
 

@@ -378,7 +378,7 @@ def _facts(experiment: str, day: Day) -> RunFacts:
 def _levels(day: Day, figures: DayFigures) -> Levels:
     at_least_ms: dict[str, float | None] = dict.fromkeys(figures.failures)
     phase = PhaseLevels(day.requests, day.failed, figures.quantiles_ms, {}, at_least_ms)
-    return Levels({WHOLE: phase}, None, {}, 0, 0, 0, frozenset())
+    return Levels({WHOLE: phase}, None, {}, frozenset())
 
 
 def _stamp(day: Day, why: Sequence[str], against: str, zone: ZoneInfo) -> str:

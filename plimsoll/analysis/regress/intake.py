@@ -28,7 +28,7 @@ from plimsoll.analysis.regress.nights import (
     log_identity,
 )
 from plimsoll.analysis.regress.store import HistoryStore
-from plimsoll.analysis.statistics.requests import CLIENT_ERROR, counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.requests import CLIENT_ERROR, CountedRequests, timeout_us
 from plimsoll.analysis.statistics.standardised import (
     HOUR_NS,
     Served,
@@ -53,7 +53,7 @@ from plimsoll.rundir.names import (
     SUMMARY_FILE,
 )
 from plimsoll.rundir.read import RunDirectory, read_facts, read_json
-from plimsoll.rundir.records import WARMUP, Records
+from plimsoll.rundir.records import Records
 
 _STAMP = re.compile(r"(\d{8}T\d{6})Z$")
 _GONE = ".pruned"
@@ -385,21 +385,19 @@ class _Hours:
 
     def add(self, block: Records) -> None:
         """Take the next requests."""
-        measured = block[(block["flags"] & WARMUP) == 0]
-        if not len(measured):
+        counted = CountedRequests.of(block, self._timeout_us)
+        if not len(counted):
             return
-        at_ns = self._began_ns + measured["due_ns"]
+        at_ns = self._began_ns + counted.due_ns
         self._first_ns = min(self._first_ns, int(at_ns.min()))
         self._last_ns = max(self._last_ns, int(at_ns.max()))
-        failures = failed(measured)
-        took_us = counted_us(measured["lag_us"] + measured["total_us"], failures, self._timeout_us)
-        route = self._routes[np.minimum(measured["route"], len(self._routes) - 1)]
-        hour = at_ns // HOUR_NS
-        refused = hour[(measured["status"] >= CLIENT_ERROR) & ~failures]
+        failures, hour = counted.failures, at_ns // HOUR_NS
+        route = self._routes[np.minimum(counted.column("route"), len(self._routes) - 1)]
+        refused = hour[(counted.column("status") >= CLIENT_ERROR) & ~failures]
         for each, number in zip(*np.unique(refused, return_counts=True), strict=True):
             self._refused[int(each)] = self._refused.get(int(each), 0) + int(number)
         ones = np.ones(len(hour), dtype=np.int64)
-        for each, part in hours_of(alike(Served(hour, route, took_us, failures, ones))):
+        for each, part in hours_of(alike(Served(hour, route, counted.response_us, failures, ones))):
             self._open.setdefault(each, []).append(part)
         for each in [each for each in self._open if each < int(hour.min())]:
             self._close(each)

@@ -228,9 +228,6 @@ class HistoryStore:
             phases=phases,
             service_p50_ms=whole["service_p50_ms"],
             lag_ms={"whole": {"p99.9": whole["lag_p999_ms"]}},
-            mismatches=whole["mismatches"],
-            judged=whole["judged"],
-            body_bytes=whole["body_bytes"],
             damaged_measures=frozenset(whole["damaged_measures"]),
         )
         path = Path(run.path)
@@ -358,9 +355,6 @@ def _columns(run: RunDigest) -> list[object]:
                 "times": list(levels.phases["whole"].times_ms),
                 "service_p50_ms": levels.service_p50_ms,
                 "lag_p999_ms": levels.lag_p999_ms,
-                "mismatches": levels.mismatches,
-                "judged": levels.judged,
-                "body_bytes": levels.body_bytes,
                 "damaged_measures": sorted(levels.damaged_measures),
                 "censored": {name: _bounds(phase) for name, phase in levels.phases.items()},
             }

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, FailedTimes, Microseconds, Sample
-from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
 from plimsoll.analysis.statistics.standardised import COARSE
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import WARMUP
 
 QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
 APART = 2.0  # a quantile that differs by more than this factor is spoken of
@@ -127,8 +126,7 @@ class LoggedTimes:
         logged, took, failures, routes, unpaired = self._pairs(run, place)
         if not len(logged):
             return None
-        timeout = timeout_us(run.facts)
-        total = self._held("all", logged, took, failures, timeout)
+        total = self._held("all", logged, took, failures)
         numbers, counts = np.unique(routes, return_counts=True)
         largest = sorted(zip(counts.tolist(), numbers.tolist(), strict=True), reverse=True)[:_MOST_ROUTES]
         parts = []
@@ -136,7 +134,7 @@ class LoggedTimes:
             if count >= _LEAST_REQUESTS and len(numbers) > 1:
                 of = routes == number
                 name = run.route_name(int(number))
-                parts.append(self._held(name, logged[of], took[of], failures[of], timeout))
+                parts.append(self._held(name, logged[of], took[of], failures[of]))
         return HeldRun(run.name, run.facts.speed, unpaired, total, parts)
 
     def _places(self, facts: RunFacts) -> NDArray[np.uint64]:
@@ -151,19 +149,16 @@ class LoggedTimes:
         found: list[tuple[Microseconds, Microseconds, NDArray[np.bool_], NDArray[np.uint16]]] = []
         unpaired = 0
         for block in run.requests.blocks():
-            measured = block[(block["flags"] & WARMUP) == 0]
-            line = measured["line"]
+            counted = CountedRequests.of(block, timeout_us(run.facts))
+            line = counted.column("line")
             file = place[np.minimum(line >> np.uint64(_LINE_BITS), np.uint64(len(place) - 1)).astype(np.intp)]
             wanted = (line & np.uint64((1 << _LINE_BITS) - 1)) | (file << np.uint64(_LINE_BITS))
             at = np.minimum(np.searchsorted(self.lines, wanted), len(self.lines) - 1)
             paired = self.lines[at] == wanted
             unpaired += int((~paired).sum())
-            kept = measured[paired]
-            found.append(
-                (self.took_us[at[paired]], kept["total_us"].copy(), failed(kept), kept["route"].copy())
-            )
-        columns = zip(*found, strict=True)
-        logged, took, failures, routes = (np.concatenate(column) for column in columns)
+            columns = counted.service_us, counted.failures, counted.column("route")
+            found.append((self.took_us[at[paired]], *(column[paired] for column in columns)))
+        logged, took, failures, routes = (np.concatenate(column) for column in zip(*found, strict=True))
         return logged, took, failures, routes, unpaired
 
     def _held(
@@ -172,11 +167,9 @@ class LoggedTimes:
         logged_us: Microseconds,
         took_us: Microseconds,
         failures: NDArray[np.bool_],
-        timeout: int | None,
     ) -> Held:
-        counted = counted_us(took_us, failures, timeout)
-        bad = FailedTimes.of(counted, failures)
-        logged, replayed = Sample.of(logged_us.copy()), Sample(np.sort(counted), bad)
+        logged = Sample.of(logged_us.copy())
+        replayed = Sample(np.sort(took_us), FailedTimes.of(took_us, failures))
         logged_ms = {each: logged.percentile_ms(PERCENTILES[each]) for each in QUANTILES}
         replayed_ms = {each: replayed.percentile_ms(PERCENTILES[each]) for each in QUANTILES}
         ratios = {each: self._ratio(logged_ms[each], replayed_ms[each]) for each in QUANTILES}

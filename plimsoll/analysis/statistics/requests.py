@@ -1,9 +1,7 @@
-"""Requests as they count: the rule of failures, and cuts that make runs alike.
+"""Requests as they count: the rule of failures, and cuts that make runs alike. Pure.
 
-The one rule of which requests failed, and of how long a failure counts. Pure.
 A failure is never fast: it counts at its time-out, however soon it came.
 
-The requests of one phase, and how runs are cut until they are alike in length and in number. Pure.
 A percentile of few requests is not that of many: p99.9 is the 2nd largest of 1,000 requests and the 11th of
 10,000, and the first lies lower more often than higher. So percentiles are compared at equal length (the
 first so many seconds of the phase) and at equal counts (drawn without replacement, the same draw each time).
@@ -20,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.percentiles import NEVER_US, Microseconds, Times, rank
-from plimsoll.analysis.statistics.phases import PHASES
+from plimsoll.analysis.statistics.percentiles import NEVER_US, Microseconds, Times, narrow, rank
 from plimsoll.analysis.statistics.stalls import worst_us
 from plimsoll.rundir.facts import RunFacts
-from plimsoll.rundir.records import Records
+from plimsoll.rundir.records import QUEUED, WARMUP, Records
 
 CLIENT_ERROR, TOO_MANY, SERVER_ERROR = 400, 429, 500
 _SEED = 19_641_102
@@ -32,7 +29,90 @@ _SAME = 1.01  # shares above a percentile, and counts, that differ by less are t
 _SAME_LENGTH = 1.05  # of phases whose saturator was stopped by one clock and began by another
 
 
-def failed(records: Records) -> NDArray[np.bool_]:
+@dataclass(frozen=True, eq=False)
+class CountedRequests:
+    """Records, shape (n,), and their times as they count: failures at `timeout_us`, or above every answer.
+
+    Times run from the start of a request (`service_us`) or from the instant at which it was due. Each column
+    is computed when it is first asked for. `warmup` are the records of their block that count nowhere.
+    """
+
+    records: Records
+    timeout_us: int | None
+    warmup: Records | None = None
+
+    @classmethod
+    def of(cls, block: Records, timeout_us: int | None) -> "CountedRequests":
+        """Count a block without its warm-up."""
+        warm = (block["flags"] & WARMUP) != 0
+        return cls(block[~warm], timeout_us, block[warm]) if warm.any() else cls(block, timeout_us)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column of the records as an array of its own."""
+        return np.ascontiguousarray(self.records[name])
+
+    @cached_property
+    def due_ns(self) -> NDArray[np.int64]:
+        """When each was due, since the start of the run."""
+        return self.column("due_ns")
+
+    @cached_property
+    def lag_us(self) -> NDArray[np.uint32]:
+        """How much later each was sent."""
+        return self.column("lag_us")
+
+    @cached_property
+    def total_us(self) -> NDArray[np.uint32]:
+        """How long each took from then on."""
+        return self.column("total_us")
+
+    @cached_property
+    def took_us(self) -> Microseconds:
+        """How long each took from the instant at which it was due."""
+        return narrow(self.lag_us.astype(np.uint64) + self.total_us)
+
+    @cached_property
+    def done_ns(self) -> NDArray[np.int64]:
+        """When each ended, since the start of the run."""
+        done: NDArray[np.int64] = self.due_ns + self.took_us.astype(np.int64) * 1000
+        return done
+
+    @cached_property
+    def queued(self) -> NDArray[np.bool_]:
+        """Which waited for a connection, so that their lag is not the generator's."""
+        queued: NDArray[np.bool_] = (self.records["flags"] & QUEUED) != 0
+        return queued
+
+    @cached_property
+    def failures(self) -> NDArray[np.bool_]:
+        """Which failed."""
+        return failure_mask(self.records)
+
+    @cached_property
+    def response_us(self) -> Microseconds:
+        """`took_us` as it counts."""
+        return counted_us(self.took_us, self.failures, self.timeout_us)
+
+    @cached_property
+    def service_us(self) -> Microseconds:
+        """`total_us` as it counts."""
+        return counted_us(self.total_us, self.failures, self.timeout_us)
+
+    @cached_property
+    def wrong(self) -> NDArray[np.bool_]:
+        """Which failures are wrong answers that came before their time-out."""
+        return answered_wrongly(self.records, self.failures, self.took_us, self.timeout_us)
+
+    @cached_property
+    def wrong_services(self) -> NDArray[np.bool_]:
+        """The same by `total_us`."""
+        return answered_wrongly(self.records, self.failures, self.total_us, self.timeout_us)
+
+
+def failure_mask(records: Records) -> NDArray[np.bool_]:
     """Return which of `records`, shape (n,), are failures: without a whole response, or answered wrongly.
 
     A wrong answer is a status of 500 or more where the log has none, 429 where the log has another, and one
@@ -123,11 +203,8 @@ class PhaseRequests:
         """Return those of one route."""
         return self._at(self.route == number)
 
-    def of_phase(self, phase: NDArray[np.uint8], name: str) -> "PhaseRequests":
-        """Return those of one phase, or all; `phase` has the number of each, ascending."""
-        first, last = 0, len(self)
-        if name in PHASES:
-            first, last = np.searchsorted(phase, [PHASES.index(name), PHASES.index(name) + 1]).tolist()
+    def between(self, first: int, last: int) -> "PhaseRequests":
+        """Return those from place `first` to before place `last`."""
         found = self._at(slice(first, last))
         return replace(found, due_ms=found.due_ms - found.due_ms[:1])
 

@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.percentiles import Groups, Microseconds, Sample, TimeFigures
+from plimsoll.analysis.statistics.percentiles import Groups, Sample, TimeFigures
+from plimsoll.analysis.statistics.requests import CountedRequests
+from plimsoll.rundir.records import SENT_TO_LOGIN
 
 _NUMBERS = 1 << 16  # a route is a 16-bit number
 
@@ -59,25 +61,29 @@ class RouteTotals:
         self.squares = np.zeros(_NUMBERS)  # Σ(x − mean)²
         self.response = Groups()
 
-    def add(
-        self,
-        route: NDArray[np.uint16],
-        response_us: Microseconds,
-        failures: NDArray[np.bool_],
-        body_bytes: NDArray[np.int64],
-        status_mismatch: NDArray[np.bool_],
-        bytes_mismatch: NDArray[np.bool_],
-        wrong: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Add a block of requests, `response_us` as they count; all arrays have shape (n,)."""
+    def add(self, counted: CountedRequests) -> None:
+        """Add more requests, one at least."""
+        route, error, status, logged_status, body_bytes, logged_bytes = map(
+            counted.column, ("route", "error", "status", "logged_status", "bytes", "logged_bytes")
+        )
+        whole, failures = error == 0, counted.failures
+        sent_to_login = (counted.column("flags") & SENT_TO_LOGIN) != 0  # a mismatch, whatever the log has
+        judged = whole & ((logged_status != 0) | sent_to_login)
+        same = (status == logged_status) & ~sent_to_login
+        other_size = judged & same & (logged_bytes >= 0) & (body_bytes != logged_bytes)
         self.requests += np.bincount(route, minlength=_NUMBERS)
-        self.body_bytes += np.bincount(route, body_bytes, _NUMBERS)
-        self.status_mismatch += np.bincount(route[status_mismatch], minlength=_NUMBERS)
-        self.bytes_mismatch += np.bincount(route[bytes_mismatch], minlength=_NUMBERS)
+        self.body_bytes += np.bincount(route, np.maximum(body_bytes, 0), _NUMBERS)
+        self.status_mismatch += np.bincount(route[judged & ~same], minlength=_NUMBERS)
+        self.bytes_mismatch += np.bincount(route[other_size], minlength=_NUMBERS)
         self.failures += np.bincount(route[failures], minlength=_NUMBERS)
-        self.response.add(route, response_us, failures, wrong)
+        self.response.add(route, counted.response_us, failures, counted.wrong)
+        total_us, ttfb_us = counted.total_us, counted.column("ttfb_us")
+        if not whole.all():
+            route, total_us, ttfb_us = route[whole], total_us[whole], ttfb_us[whole]
+        if len(route):
+            self._add_services(route, total_us, ttfb_us)
 
-    def add_services(
+    def _add_services(
         self,
         route: NDArray[np.uint16],
         total_us: NDArray[np.uint32],

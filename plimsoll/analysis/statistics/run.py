@@ -1,9 +1,8 @@
 """One pass over the records of a run: all of its figures, by phase and by route."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +15,15 @@ from plimsoll.analysis.statistics.percentiles import (
     OrderStatistics,
     Sample,
     Times,
-    narrow,
 )
 from plimsoll.analysis.statistics.phases import PhaseSlices
-from plimsoll.analysis.statistics.requests import answered_wrongly, counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
 from plimsoll.analysis.statistics.routes import RouteFigures, RouteTotals
 from plimsoll.analysis.statistics.windows import Timeline, Window, Windows, make_windows, minutes_of
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.events import saturation
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import CLIENT_QUEUED, QUEUED, SENT_TO_LOGIN, TIMEOUT, WARMUP, Records
+from plimsoll.rundir.records import CLIENT_QUEUED, TIMEOUT, Records
 
 Progress = Callable[[int], None]
 
@@ -65,86 +63,45 @@ class Collection:
         self._waited: list[Times] = []
         self._unqueued: list[Times] = []
 
-    def add(self, block: Records) -> None:
-        """Add a block of records, shape (n,)."""
-        due_ns = _column(block, "due_ns")
-        flags = _column(block, "flags")
-        warm = (flags & WARMUP) != 0
-        if warm.any():
-            self.warmup += int(warm.sum())
-            self.end_ns = max(self.end_ns, int(_done_ns(block[warm]).max()))
-            block, flags, due_ns = block[~warm], flags[~warm], due_ns[~warm]
-        if len(block):
-            self._add(block, due_ns, (flags & QUEUED) != 0)
+    def add(self, counted: CountedRequests) -> None:
+        """Add more requests."""
+        if counted.warmup is not None:
+            self.warmup += len(counted.warmup)
+            ended_ns = CountedRequests(counted.warmup, None).done_ns
+            self.end_ns = max(self.end_ns, int(ended_ns.max()))
+        if len(counted):
+            self._add(counted)
 
-    def _add(self, block: Records, due_ns: NDArray[np.int64], queued: NDArray[np.bool_]) -> None:
-        lag_us, total_us = _column(block, "lag_us"), _column(block, "total_us")
-        ttfb_us, error = _column(block, "ttfb_us"), _column(block, "error")
-        took_us = narrow(lag_us.astype(np.uint64) + total_us)
-        failures = failed(block)
-        response_us = counted_us(took_us, failures, self.timeout_us)
-        self.requests += len(block)
+    def _add(self, counted: CountedRequests) -> None:
+        response_us, failures, wrong = counted.response_us, counted.failures, counted.wrong
+        self.requests += len(counted)
         self.failures += int(failures.sum())
-        self.queued += int(queued.sum())
-        start_ns = int((due_ns + lag_us.astype(np.int64) * 1000).min())
+        self.queued += int(counted.queued.sum())
+        start_ns = int((counted.due_ns + counted.lag_us.astype(np.int64) * 1000).min())
         self.first_start_ns = start_ns if self.first_start_ns is None else min(start_ns, self.first_start_ns)
-        self.last_done_ns = max(self.last_done_ns, int((due_ns + took_us.astype(np.int64) * 1000).max()))
+        self.last_done_ns = max(self.last_done_ns, int(counted.done_ns.max()))
         self.end_ns = max(self.end_ns, self.last_done_ns)
-        wrong = answered_wrongly(block, failures, took_us, self.timeout_us)
-        service_us = counted_us(total_us, failures, self.timeout_us)
-        wrong_service = answered_wrongly(block, failures, total_us, self.timeout_us)
-        self._service.append(Times.of(service_us, failures, wrong_service))
+        self._service.append(Times.of(counted.service_us, failures, counted.wrong_services))
+        ttfb_us = counted.column("ttfb_us")
         self._ttfb.append(ttfb_us[(ttfb_us > 0) & ~failures])
-        self.timeline.add(due_ns, took_us, response_us, lag_us, queued, failures, wrong)
-        if (own := (_column(block, "flags") & CLIENT_QUEUED) != 0).any():
-            self._add_client_queued(block[own], response_us[own], failures[own], wrong[own])
+        self.timeline.add(counted)
+        if (own := (counted.column("flags") & CLIENT_QUEUED) != 0).any():
+            self._add_client_queued(counted, own)
         if self.phases is not None:
-            self.phases.add(due_ns, response_us, failures, wrong)
-        self._add_to_routes(block, response_us, failures, wrong, error != 0)
-        self.error_counts += np.bincount(error, minlength=256)
+            self.phases.add(counted.due_ns, response_us, failures, wrong)
+        self.routes.add(counted)
+        self.status_counts += np.bincount(counted.column("status"), minlength=1 << 16)
+        self.error_counts += np.bincount(counted.column("error"), minlength=256)
 
-    def _add_client_queued(
-        self,
-        block: Records,
-        response_us: Microseconds,
-        failures: NDArray[np.bool_],
-        wrong: NDArray[np.bool_],
-    ) -> None:
-        lag_us, total_us = _column(block, "lag_us"), _column(block, "total_us")
-        sent = (block["error"] != TIMEOUT) | (total_us > 0)
-        self.client_queued += len(block)
+    def _add_client_queued(self, counted: CountedRequests, own: NDArray[np.bool_]) -> None:
+        failures, total_us = counted.failures[own], counted.total_us[own]
+        sent = (counted.column("error")[own] != TIMEOUT) | (total_us > 0)
+        self.client_queued += len(sent)
         self.client_timeouts += int((~sent).sum())
-        self._client_wait.append(Times(lag_us))
-        self._waited.append(Times.of(response_us, failures, wrong))
-        unqueued_us = counted_us(total_us, failures, self.timeout_us)
-        wrong = answered_wrongly(block, failures, total_us, self.timeout_us)
+        self._client_wait.append(Times(counted.lag_us[own]))
+        self._waited.append(Times.of(counted.response_us[own], failures, counted.wrong[own]))
+        unqueued_us, wrong = counted.service_us[own], counted.wrong_services[own]
         self._unqueued.append(Times.of(unqueued_us[sent], failures[sent], wrong[sent]))
-
-    def _add_to_routes(
-        self,
-        block: Records,
-        response_us: Microseconds,
-        failures: NDArray[np.bool_],
-        wrong: NDArray[np.bool_],
-        broken: NDArray[np.bool_],
-    ) -> None:
-        route, status, logged_status, body_bytes, logged_bytes, total_us, ttfb_us = (
-            _column(block, name)
-            for name in ("route", "status", "logged_status", "bytes", "logged_bytes", "total_us", "ttfb_us")
-        )
-        sent_to_login = (block["flags"] & SENT_TO_LOGIN) != 0  # a mismatch, whatever the log has
-        judged = ~broken & ((logged_status != 0) | sent_to_login)
-        same = (status == logged_status) & ~sent_to_login
-        status_mismatch = judged & ~same
-        bytes_mismatch = judged & same & (logged_bytes >= 0) & (body_bytes != logged_bytes)
-        self.routes.add(
-            route, response_us, failures, np.maximum(body_bytes, 0), status_mismatch, bytes_mismatch, wrong
-        )
-        self.status_counts += np.bincount(status, minlength=1 << 16)
-        if broken.any():
-            route, total_us, ttfb_us = route[~broken], total_us[~broken], ttfb_us[~broken]
-        if len(route):
-            self.routes.add_services(route, total_us, ttfb_us)
 
     def samples(self) -> dict[str, Sample]:
         """Return `response`, `service`, `lag` (of what was not queued) and `ttfb` (of answers).
@@ -184,24 +141,6 @@ class Collection:
     def elapsed_s(self) -> float:
         """Seconds from the first start to the last end, outside the warm-up: The Grinder's elapsed time."""
         return 0.0 if self.first_start_ns is None else (self.last_done_ns - self.first_start_ns) / 1e9
-
-
-def collect(blocks: Iterable[Records], timeout_us: int | None = None) -> Collection:
-    """Gather all blocks."""
-    collection = Collection(timeout_us=timeout_us)
-    for block in blocks:
-        collection.add(block)
-    return collection
-
-
-def _column(block: Records, name: str) -> NDArray[Any]:
-    return np.ascontiguousarray(block[name])
-
-
-def _done_ns(block: Records) -> NDArray[np.int64]:
-    took_us: NDArray[np.int64] = _column(block, "lag_us").astype(np.int64) + _column(block, "total_us")
-    due_ns: NDArray[np.int64] = _column(block, "due_ns")
-    return due_ns + took_us * 1000
 
 
 @dataclass(frozen=True)
@@ -297,9 +236,10 @@ def measure(
     """
     busy = saturation(run.events)
     phases = PhaseSlices(busy.start_ns, busy.stop_ns) if busy else PhaseSlices() if compared else None
-    collection = Collection(phases, timeout_us(run.facts))
+    limit_us = timeout_us(run.facts)
+    collection = Collection(phases, limit_us)
     for block in run.requests.blocks():
-        collection.add(block)
+        collection.add(CountedRequests.of(block, limit_us))
         watch(block)
         progress(len(block))
     if not collection.requests:

@@ -19,6 +19,7 @@ from plimsoll.analysis.statistics.percentiles import (
     fewest,
     rank,
 )
+from plimsoll.analysis.statistics.requests import CountedRequests
 
 Counts = NDArray[np.int64]
 
@@ -68,22 +69,10 @@ class Timeline:
         """Seconds that one slice lasts."""
         return self.width_ns / 1e9
 
-    def add(
-        self,
-        due_ns: NDArray[np.int64],
-        took_us: Microseconds,
-        response_us: Microseconds,
-        lag_us: Microseconds,
-        queued: NDArray[np.bool_],
-        failed: NDArray[np.bool_],
-        wrong: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Add a block of requests; all arrays have shape (n,), n > 0. Lag counts where not `queued`.
-
-        They ended after `took_us`; `response_us` is that as it counts, of a failure its time-out. `wrong` are
-        those of `failed` that are wrong answers, and came in time.
-        """
-        done_ns = due_ns + took_us.astype(np.int64) * 1000
+    def add(self, counted: CountedRequests) -> None:
+        """Add more requests, one at least. Lag counts of those that were not queued."""
+        due_ns, done_ns, response_us = counted.due_ns, counted.done_ns, counted.response_us
+        failed, wrong, lag_us, queued = counted.failures, counted.wrong, counted.lag_us, counted.queued
         last_ns = int(done_ns.max())
         while last_ns // self.width_ns >= MOST_BINS:
             self._fold(next(self._factors))
@@ -92,7 +81,7 @@ class Timeline:
         self.due += np.bincount(slot, minlength=MOST_BINS)
         self.done += np.bincount(done_ns // self.width_ns, minlength=MOST_BINS)
         self.failed += np.bincount(slot[failed], minlength=MOST_BINS)
-        if wrong is not None and wrong.any():
+        if wrong.any():
             self.wrong += np.bincount(slot[wrong], minlength=MOST_BINS)
         np.maximum.at(self.slowest_us, slot, response_us.astype(np.uint64))
         cells = slot * HEAT_ROWS + _heat_row(response_us)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.report import make_report
+from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.windows import Timeline, minutes_of
 from tests.support.comparable import change
 from tests.support.rundir import records, write_run
@@ -78,10 +79,8 @@ def test_a_state_that_says_something_else_is_harmless(tmp_path: Path) -> None:
 
 def timeline_of(due_s: list[float], took_ms: list[float]) -> Timeline:
     timeline = Timeline()
-    took_us = np.array([round(ms * 1000) for ms in took_ms], dtype=np.uint32)
-    due_ns = np.array([round(s * 1e9) for s in due_s], dtype=np.int64)
-    none = np.zeros(len(due_s), dtype=np.bool_)
-    timeline.add(due_ns, took_us, took_us, np.zeros_like(took_us), none, none)
+    due_ns, took_us = [round(s * 1e9) for s in due_s], [round(ms * 1000) for ms in took_ms]
+    timeline.add(CountedRequests(records(len(due_s), due_ns=due_ns, lag_us=0, total_us=took_us), None))
     return timeline
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.analysis.statistics.binomial import upper_bound_ms
 from plimsoll.analysis.statistics.percentiles import NEVER_US, P99, P999, Sample, Times
-from plimsoll.analysis.statistics.requests import answered_wrongly, counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.requests import answered_wrongly, counted_us, failure_mask, timeout_us
 from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.facts import Load, RunFacts
 from plimsoll.rundir.read import RunDirectory
@@ -39,7 +39,7 @@ RULE = [
 @pytest.mark.parametrize(("what", "status", "logged", "error", "bad"), RULE, ids=[row[0] for row in RULE])
 def test_what_is_a_failure(what: str, status: int, logged: int, error: int, bad: bool) -> None:
     table = records(3, status=[200, status, 200], logged_status=[200, logged, 200], error=[0, error, 0])
-    assert failed(table).tolist() == [False, bad, False], what
+    assert failure_mask(table).tolist() == [False, bad, False], what
 
 
 TIMEOUTS: list[tuple[str, dict[str, Any] | None, int | None]] = [
@@ -105,7 +105,7 @@ def test_a_percentile_that_is_a_wrong_answer_says_so(
 ) -> None:
     table = records(good + wrong + unanswered)
     table["status"][good:], table["error"][good + wrong :] = 404, 4
-    bad = failed(table)
+    bad = failure_mask(table)
     came = answered_wrongly(table, bad, table["total_us"], 30_000_000)
     sample = Sample.of_times(Times.of(counted_us(table["total_us"], bad, 30_000_000), bad, came))
     for figures in (sample.figures(), sample.condensed().figures()):

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.statistics.percentiles import NEVER_US, FailedTimes
+from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.routes import RouteFigures
-from plimsoll.analysis.statistics.run import collect, figures_of, measure
+from plimsoll.analysis.statistics.run import Collection, figures_of, measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run
@@ -38,7 +39,9 @@ def test_counts_and_the_grinders_table_are_those_of_a_plain_loop(
 ) -> None:
     table = records(len(rows), **{name: [r[name] for r in rows] for name in rows[0]})
     kept = [r for r in rows if not r["flags"] & 8]
-    collection = collect((table[start : start + block] for start in range(0, len(table), block)), timeout_us)
+    collection = Collection(timeout_us=timeout_us)
+    for start in range(0, len(table), block):
+        collection.add(CountedRequests.of(table[start : start + block], timeout_us))
     figures = figures_of(collection, lambda n: f"r{n}", lambda n: f"e{n}")
     assert (figures.requests, figures.warmup) == (len(kept), len(rows) - len(kept))
     assert figures.queued == sum(bool(r["flags"] & 16) for r in kept)

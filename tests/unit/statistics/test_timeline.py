@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.statistics.percentiles import NEVER_US, FailedTimes
+from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.windows import (
     HEAT_ROWS,
     MOST_BINS,
@@ -17,47 +18,61 @@ from plimsoll.analysis.statistics.windows import (
     make_windows,
     merged_edges,
 )
+from plimsoll.rundir.records import QUEUED
+from tests.support.rundir import records
 
+LARGEST = 2**32 - 1
+Row = tuple[int, int, int, bool, str]  # due_ns, lag_us, total_us, whether it queued, how it failed
 requests = st.lists(
-    st.tuples(st.integers(0, 10**16), st.integers(0, 2**33), st.integers(0, 2**32 - 1), st.booleans()),
+    st.tuples(
+        st.integers(0, 10**16),
+        st.integers(0, LARGEST),
+        st.integers(0, LARGEST),
+        st.booleans(),
+        st.sampled_from(["", "", "wrong", "unanswered"]),
+    ),
     min_size=1,
     max_size=60,
 )
 
 
-def _timeline(rows: list[tuple[int, int, int, bool]], block: int) -> Timeline:
+def _timeline(rows: list[Row], block: int, timeout_us: int | None = None) -> Timeline:
     timeline = Timeline()
     for start in range(0, len(rows), block):
-        due, response, lag, queued = (
-            np.array(column) for column in zip(*rows[start : start + block], strict=True)
+        due, lag, total, queued, how = (
+            list(column) for column in zip(*rows[start : start + block], strict=True)
         )
-        took = response.astype(np.uint64)
-        timeline.add(due, took, took, lag.astype(np.uint32), queued, queued, queued & (took % 2 == 0))
+        table = records(len(due), due_ns=due, lag_us=lag, total_us=total, flags=np.where(queued, QUEUED, 0))
+        table["status"] = [500 if each == "wrong" else 200 for each in how]
+        table["error"] = [each == "unanswered" for each in how]
+        timeline.add(CountedRequests(table, timeout_us))
     return timeline
 
 
-@given(requests, st.integers(1, 20))
+@given(requests, st.integers(1, 20), st.none() | st.integers(1, 2**33))
 def test_slices_hold_what_falls_into_them_however_they_folded(
-    rows: list[tuple[int, int, int, bool]], block: int
+    rows: list[Row], block: int, timeout_us: int | None
 ) -> None:
-    timeline = _timeline(rows, block)
+    timeline = _timeline(rows, block, timeout_us)
     assert timeline.used <= MOST_BINS
     due, done = [0] * MOST_BINS, [0] * MOST_BINS
     slowest: dict[int, int] = {}
     responses: dict[int, list[int]] = {}
-    failures: dict[int, list[int]] = {}
+    failures: dict[int, list[tuple[int, bool]]] = {}
     heat = [0] * MOST_BINS
     lags: dict[int, list[int]] = {}
-    for due_ns, response_us, lag_us, queued in rows:
-        slot = due_ns // timeline.width_ns
+    for due_ns, lag_us, total_us, queued, how in rows:
+        slot, took_us = due_ns // timeline.width_ns, lag_us + total_us
+        response_us = took_us if not how else NEVER_US if timeout_us is None else max(took_us, timeout_us)
         due[slot] += 1
-        done[(due_ns + response_us * 1000) // timeline.width_ns] += 1
+        done[(due_ns + took_us * 1000) // timeline.width_ns] += 1
         slowest[slot] = max(slowest.get(slot, 0), response_us)
         responses.setdefault(slot, []).append(response_us)
-        heat[slot] += not queued or response_us != NEVER_US
-        if queued:  # those that failed, too
-            failures.setdefault(slot, []).append(response_us)
-        else:
+        heat[slot] += not how or response_us != NEVER_US
+        if how:
+            came = how == "wrong" and (timeout_us is None or took_us < timeout_us)
+            failures.setdefault(slot, []).append((response_us, came))
+        if not queued:
             lags.setdefault(slot, []).append(lag_us)
     assert timeline.due.tolist() == due
     assert timeline.done.tolist() == done
@@ -65,8 +80,8 @@ def test_slices_hold_what_falls_into_them_however_they_folded(
     assert timeline.failed.tolist() == [len(failures.get(slot, [])) for slot in range(MOST_BINS)]
     for slot, values in responses.items():
         assert sorted(timeline.response.of(slot).values_us.tolist()) == sorted(values)
-        bad = failures.get(slot, [])
-        wrong = sum(us % 2 == 0 for us in bad)
+        bad = [us for us, _ in failures.get(slot, [])]
+        wrong = sum(came for _, came in failures.get(slot, []))
         assert timeline.response.of(slot).failed == FailedTimes(min(bad, default=None), len(bad), wrong)
         assert timeline.wrong[slot] == wrong
         assert timeline.slowest_us[slot] == slowest[slot]
@@ -75,9 +90,10 @@ def test_slices_hold_what_falls_into_them_however_they_folded(
         assert timeline.latest_us[slot] == max(values)
 
 
-@pytest.mark.parametrize("time_us", [0, 1, 2, 99, 12_345, 10**6, 10**9, 2**33])
+@pytest.mark.parametrize("time_us", [0, 1, 2, 99, 12_345, 10**6, 10**9, 2 * LARGEST])
 def test_the_heat_maps_rows_hold_the_times_between_their_edges(time_us: int) -> None:
-    timeline = _timeline([(0, time_us, 0, False)], 1)
+    lag_us = min(time_us, LARGEST)
+    timeline = _timeline([(0, lag_us, time_us - lag_us, False, "")], 1)
     row = int(timeline.heat[0].argmax())
     assert heat_edge_ms(row) * 0.999 <= max(time_us, 1) / 1000
     assert row == HEAT_ROWS - 1 or max(time_us, 1) / 1000 <= heat_edge_ms(row + 1) * 1.001
@@ -85,7 +101,9 @@ def test_the_heat_maps_rows_hold_the_times_between_their_edges(time_us: int) -> 
 
 def _steady(per_slice: list[int]) -> Timeline:
     """So many requests in each tenth of a second; request k of a slice takes k µs."""
-    rows = [(slot * 100_000_000, k, 0, False) for slot, count in enumerate(per_slice) for k in range(count)]
+    rows: list[Row] = [
+        (slot * 100_000_000, 0, k, False, "") for slot, count in enumerate(per_slice) for k in range(count)
+    ]
     return _timeline(rows, len(rows))
 
 
@@ -110,8 +128,9 @@ def test_windows_with_too_few_requests_merge_and_say_so() -> None:
 
 
 def test_a_time_without_requests_widens_no_window_before_it() -> None:
-    rows = [(0, k, 0, False) for k in range(1000)] + [(100_000_000, 30_000_000, 0, False)]
-    windows = make_windows(_timeline(rows + [(10**8, k, 0, False) for k in range(999)], 500))
+    rows: list[Row] = [(0, 0, k, False, "") for k in range(1000)]
+    rows.append((100_000_000, 0, 30_000_000, False, ""))
+    windows = make_windows(_timeline(rows + [(10**8, 0, k, False, "") for k in range(999)], 500))
     assert [(w.start_s, w.stop_s, w.n) for w in windows.windows] == [(0, 0.1, 1000), (0.1, 0.2, 1000)]
     assert windows.windows[1].max_ms == 30_000
 

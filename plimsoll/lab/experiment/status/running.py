@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from plimsoll.analysis.statistics.percentiles import NEVER_US, Microseconds
-from plimsoll.analysis.statistics.requests import counted_us, failed, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.lab.experiment.design import PlannedRun, Variant
 from plimsoll.rundir.facts import RunFacts
@@ -158,18 +158,15 @@ class GrowingRun:
         )
 
     def _add(self, records: Records, limit_us: int | None) -> None:
-        due_ns = records["due_ns"]
-        took_us = np.minimum(records["lag_us"].astype(np.uint64) + records["total_us"], 0xFFFF_FFFF)
-        ended_s = (due_ns + took_us.astype(np.int64) * 1000) // 10**9
-        for second, count in zip(*np.unique(ended_s, return_counts=True), strict=True):
+        counted = CountedRequests(records, limit_us)
+        for second, count in zip(*np.unique(counted.done_ns // 10**9, return_counts=True), strict=True):
             self._done_in[int(second)] += int(count)
         self._requests += len(records)
         measured = (records["flags"] & WARMUP) == 0
-        failures = failed(records)[measured]
-        self._failures += int(failures.sum())
-        times_us = counted_us(took_us.astype(np.uint32)[measured], failures, limit_us)
+        self._failures += int(counted.failures[measured].sum())
+        times_us = np.minimum(counted.response_us[measured], NEVER_US).astype(np.uint32)
         self._all.add(times_us)
-        phases = np.searchsorted(self._edges_ns, due_ns[measured], side="right")
+        phases = np.searchsorted(self._edges_ns, counted.due_ns[measured], side="right")
         for phase in np.unique(phases):
             self._by_phase[int(phase)].add(times_us[phases == phase])
 
