@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from plimsoll.analysis.evidence.run import Observation, Observer
+from plimsoll.analysis.evidence.measure import Observer
+from plimsoll.analysis.evidence.run import MeasuredRun as Evidence
 from plimsoll.analysis.page.chart import Chart, axis, colour_of, layout, points
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.regress.nights import ChangeRow, NightRow, RunRow
@@ -52,7 +53,7 @@ class Measuring:
 
     def __init__(self, root: Path) -> None:
         self._root, self._lock = root, threading.Lock()
-        self._runs: OrderedDict[Stamp, tuple[RunDirectory, RunFigures, Observation]] = OrderedDict()
+        self._runs: OrderedDict[Stamp, tuple[RunDirectory, RunFigures, Evidence]] = OrderedDict()
         self._reports: OrderedDict[Stamp, bytes] = OrderedDict()
 
     def measured(self, paths: Sequence[Path]) -> list[MeasuredRun]:
@@ -90,11 +91,11 @@ def _kept(kept: "OrderedDict[Stamp, _Kept]", stamp: Stamp, make: Callable[[], _K
     return kept[stamp]
 
 
-def _measure(path: Path) -> tuple[RunDirectory, RunFigures, Observation]:
+def _measure(path: Path) -> tuple[RunDirectory, RunFigures, Evidence]:
     run = RunDirectory.open(path)
     observer = Observer(run)
-    figures = measure(run, compared=True, watch=observer.watch).condensed()
-    return run, figures, observer.observation()
+    figures = measure(run, compared=True, watch=observer.observe).condensed()
+    return run, figures, observer.run()
 
 
 def _report(path: Path) -> bytes:

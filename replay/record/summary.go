@@ -171,7 +171,7 @@ func limited(lateMS, responseMS *float64) (bool, string) {
 	if lateMS == nil || responseMS == nil || *lateMS <= limitLagMS || *lateMS <= limitFraction**responseMS {
 		return false, ""
 	}
-	// Verdicts know by its first words that lateness is all (SENT_LATE in plimsoll/analysis/evidence/run.py).
+	// Verdicts know by its first words that lateness is all (SENT_LATE in plimsoll/analysis/evidence/generator.py).
 	return true, fmt.Sprintf("the generator sent late: one request in a thousand by over %s, where the p99.9 response time is "+
 		"%s; use a lower --speed or --rate, stop other programs on this machine, or give the generator processor cores of its own",
 		inUnits(*lateMS), inUnits(*responseMS))

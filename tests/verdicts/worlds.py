@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
 from plimsoll.analysis.statistics import permutation
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, rank
-from plimsoll.analysis.statistics.requests import PhaseRequests, cut_alike
+from plimsoll.analysis.statistics.requests import KeptRequests, cut_alike
 from plimsoll.analysis.statistics.stalls import far_worse, worst_us
 
 Array = NDArray[np.float32]
@@ -169,7 +169,7 @@ class Unequal:
         )
         nothing = np.zeros(self.requests, dtype=np.uint16)
         runs = [
-            PhaseRequests(
+            KeptRequests(
                 due_ms[which], each[which], nothing[: len(each[which])], nothing[: len(each[which])] > 0
             )
             for at, each in enumerate(micros)
@@ -178,14 +178,14 @@ class Unequal:
         ppm = PERCENTILES["p99.9"]
         return self._judged(runs), self._judged(cut_alike(runs, ppm) or runs)
 
-    def _judged(self, runs: list[PhaseRequests]) -> tuple[bool, bool]:
+    def _judged(self, runs: list[KeptRequests]) -> tuple[bool, bool]:
         values = [_p999(run) * (1 if at % 2 == 0 else LIMIT) for at, run in enumerate(runs)]
         question = Question("at_most_ratio", LIMIT, values[::2], values[1::2], in_pairs=True)
         outcome = decide([question], 0.95, 1)[0].outcome
         return outcome == "PASS", outcome == "FAIL"
 
 
-def _p999(run: PhaseRequests) -> float:
+def _p999(run: KeptRequests) -> float:
     position = (rank(PERCENTILES["p99.9"], len(run.response_us)) or 1) - 1
     return float(np.partition(run.response_us, position)[position]) / 1000
 

@@ -10,10 +10,11 @@ from plimsoll.analysis.compare.findings import comparison_findings
 from plimsoll.analysis.compare.gates import Gates, read_gates
 from plimsoll.analysis.compare.looks import look_at, numbered
 from plimsoll.analysis.compare.questions import GateQuestion, Side, orders_of, questions_of
-from plimsoll.analysis.compare.runs import ComparedRun, compared_run
 from plimsoll.analysis.compare.sides import OpenedSide, UnreadableRun, open_sides
 from plimsoll.analysis.compare.verdicts import GateVerdict, answers_verdicts, broken_by
 from plimsoll.analysis.evidence.finding import Finding, disqualifying
+from plimsoll.analysis.evidence.measure import measure_run
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.evidence.storage import described
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError, gravest_first
@@ -140,11 +141,11 @@ def _judged(questions: Sequence[GateQuestion], confidence: float, look: int) -> 
 
 
 def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
-    runs: list[ComparedRun] = []
+    runs: list[MeasuredRun] = []
     unreadable = list(side.unreadable)
     for directory in side.runs:
         try:
-            runs.append(compared_run(directory, advance, keep_requests=True))
+            runs.append(measure_run(directory, advance, keep_requests=True))
         except RunDirectoryError as error:
             unreadable.append(UnreadableRun(directory.facts, str(error)))
     experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}

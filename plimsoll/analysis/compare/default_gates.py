@@ -7,7 +7,7 @@ from statistics import fmean
 from plimsoll.analysis.compare.gates import RATIO, Gate, Gates, Phase
 from plimsoll.analysis.compare.metrics import ERROR_SHARE, MEASURE, MORE_ERRORS
 from plimsoll.analysis.compare.questions import Side
-from plimsoll.analysis.compare.runs import ComparedRun
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
 from plimsoll.rundir.events import FELT
 
@@ -33,9 +33,9 @@ def _of(baseline: Side, candidate: Side, scenario: str) -> list[Gate]:
     return [*gates, Gate(scenario=scenario, metric=ERROR_SHARE, at_most_more=MORE_ERRORS)]
 
 
-def _metric(runs: Sequence[ComparedRun], phase: Phase) -> str | None:
+def _metric(runs: Sequence[MeasuredRun], phase: Phase) -> str | None:
     """Return the highest percentile that all runs have requests for; else the median of the longest step."""
-    levels = [run.levels.phases[phase] for run in runs if phase in run.levels.phases]
+    levels = [run.phases[phase] for run in runs if phase in run.phases]
     if len(levels) < len(runs):
         return _TAILS[0]  # the gate then says which run has no such phase
     requests = min((each.requests for each in levels), default=fewest(PERCENTILES[_TAILS[0]]))

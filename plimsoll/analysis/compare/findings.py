@@ -6,11 +6,11 @@ from dataclasses import replace
 from plimsoll.analysis.compare.decision import level_of
 from plimsoll.analysis.compare.gates import Gates
 from plimsoll.analysis.compare.questions import Side, is_censored
-from plimsoll.analysis.compare.runs import ComparedRun
 from plimsoll.analysis.compare.sides import OpenedSide
+from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
 from plimsoll.analysis.evidence.order import Order, identity_findings
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.common.errors import gravest_first
 from plimsoll.common.units import counted, milliseconds, percent
 
@@ -26,7 +26,7 @@ def comparison_findings(
     found: list[Finding] = []
     for scenario in judged:
         found += _of_scenario(sides, gates, orders.get(scenario), scenario)
-    found += identity_findings([run.evidence for side in sides for run in side.runs])
+    found += identity_findings([run for side in sides for run in side.runs])
     found += _control(*sides)
     found += _without_gate(sides, judged)
     found += _generators(sides)
@@ -45,9 +45,7 @@ def _of_scenario(
             yield Finding(FindingKind.UNREADABLE, text, (), scenario)
     names = (sides[0].name, sides[1].name)
     gated = {gate.metric for gate in gates.gates if gate.scenario == scenario}
-    for finding in findings_of_sides(
-        [run.evidence for run in baseline], [run.evidence for run in candidate], names
-    ):
+    for finding in findings_of_sides(baseline, candidate, names):
         idle = (finding.kind in ANSWERS and not gates.answers) or gated <= finding.spares
         yield replace(finding, demoted=True) if idle else finding
     yield from _censored(sides, gates, scenario)
@@ -96,10 +94,10 @@ def _counts(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[F
         yield Finding(FindingKind.UNEQUAL_RUNS, text, (), scenario)
 
 
-def _requests(scenario: str, runs: Sequence[ComparedRun]) -> Iterator[Finding]:
+def _requests(scenario: str, runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     if not runs or any(run.directory.facts.loop != "open" for run in runs):
         return
-    counts = [run.levels.phases["whole"].requests for run in runs]
+    counts = [run.phases["whole"].requests for run in runs]
     if max(counts) > _LOADS_DIFFER * min(counts):
         text = f"{scenario}: the runs have between {min(counts):,} and {max(counts):,} requests."
         yield Finding(FindingKind.UNEQUAL_REQUESTS, text, (), scenario)
@@ -112,7 +110,7 @@ def _control(baseline: Side, candidate: Side) -> Iterator[Finding]:
 
 def _control_of(scenario: str, baseline: Side, candidate: Side) -> Iterator[Finding]:
     levels = [
-        level_of([ms for run in side.of(scenario) if (ms := run.levels.service_p50_ms)], logs=True)
+        level_of([ms for run in side.of(scenario) if (ms := run.service_p50_ms)], logs=True)
         for side in (baseline, candidate)
     ]
     first, second = levels

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plimsoll.analysis.compare.runs import ComparedRun
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.statistics.permutation import spent
 from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.files import read_regular, replace_json
@@ -39,7 +39,7 @@ def number_of(look: Look, before: Sequence[Look]) -> int:
     return 1 + sum(look.continues(each) for each in earlier)
 
 
-def look_at(baseline: Sequence[ComparedRun], candidate: Sequence[ComparedRun]) -> Look:
+def look_at(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]) -> Look:
     """Return the look at these runs."""
     return Look(frozenset(map(_identity, baseline)), frozenset(map(_identity, candidate)))
 
@@ -97,6 +97,6 @@ def _runs(names: object) -> frozenset[str]:
     return frozenset(names)
 
 
-def _identity(run: ComparedRun) -> str:
+def _identity(run: MeasuredRun) -> str:
     """Return what tells a run from all others: the sum of its records, else its name and start."""
-    return run.observation.records_sha256 or f"{run.name} {run.started_at}"
+    return run.records_sha256 or f"{run.name} {run.started_at}"

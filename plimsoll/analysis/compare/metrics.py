@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from plimsoll.analysis.compare.runs import ComparedRun, PhaseLevels, StepLevel, measured_step, timed_step
 from plimsoll.analysis.evidence.agreement import wrong_share
+from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
+from plimsoll.analysis.statistics.measures import StepFigures, measured_step, timed_step
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, fewest
 from plimsoll.analysis.statistics.requests import cut_alike, drawn
 from plimsoll.analysis.statistics.stalls import IN_A_ROW
@@ -38,7 +39,7 @@ class CensoredError(NoFigureError):
 def censored(reading: "Reading", what: str, at_least_ms: float | None) -> CensoredError:
     """Return the error of a figure, called `what` (hostile), of which only a lower bound is known."""
     return CensoredError(
-        f"{reading.run.name} has {counted(reading.phase.errors, 'failure')} among "
+        f"{reading.run.name} has {counted(reading.phase.failures, 'failure')} among "
         f"{counted(reading.phase.requests, 'request')} {reading.when}, and its {what} is one of them: "
         f"{known(at_least_ms)}; mend what fails, and run it again",
         at_least_ms,
@@ -56,8 +57,8 @@ def known(at_least_ms: float | None) -> str:
 class Reading:
     """One phase of one run, and the metric that is read from it (hostile). `when` names the phase."""
 
-    run: ComparedRun
-    phase: PhaseLevels
+    run: MeasuredRun
+    phase: RunPhase
     metric: str
     when: str
 
@@ -89,11 +90,11 @@ class Metric(ABC):
         """Return what `figures`, such as `40 ms on nvme`, say to readers who know no statistics (hostile)."""
         return f"{self.label(metric)}: {figures}"
 
-    def unit(self, phase: PhaseLevels, metric: str) -> str | None:
+    def unit(self, phase: RunPhase, metric: str) -> str | None:
         """Return the figure's unit (hostile), empty for a share; None where the phase has none."""
         return "" if self.is_share else "ms"
 
-    def alike(self, phases: Sequence[PhaseLevels], metric: str) -> list[PhaseLevels]:
+    def alike(self, phases: Sequence[RunPhase], metric: str) -> list[RunPhase]:
         """Return the phases of all runs that are compared, cut until the figure means the same of each.
 
         By default they stay as they are: a share, or a median of many, is the same of few as of many.
@@ -120,7 +121,7 @@ class ResponseTime(Metric):
         who = "half of the requests" if of == 2 else f"of {of:,} requests, one"
         return f"{who[0].upper()}{who[1:]} took longer than {figures}"
 
-    def alike(self, phases: Sequence[PhaseLevels], metric: str) -> list[PhaseLevels]:
+    def alike(self, phases: Sequence[RunPhase], metric: str) -> list[RunPhase]:
         """Cut them to one length and one number of requests, where that matters."""
         kept = [phase.kept for phase in phases if phase.kept is not None and len(phase.kept)]
         cut = (
@@ -128,20 +129,25 @@ class ResponseTime(Metric):
         )
         if cut is None:
             return list(phases)
-        found = [Sample.of_times(each.times).figures() for each in cut]
         return [
-            replace(phase, requests=len(each), times_ms=one.ms, at_least_ms=one.censored, kept=each)
-            for phase, each, one in zip(phases, cut, found, strict=True)
+            replace(
+                phase,
+                requests=len(each),
+                response_ms=Sample.of_times(each.times).figures(),
+                kept=each,
+            )
+            for phase, each in zip(phases, cut, strict=True)
         ]
 
     def value(self, reading: Reading) -> float:
         """Return it in ms."""
-        value, phase = reading.phase.times_ms[reading.metric], reading.phase
-        if reading.metric in phase.censored:
-            raise censored(reading, reading.metric, phase.at_least_ms[reading.metric])
-        if value is None and reading.metric == "mean" and phase.errors:
+        phase, times = reading.phase, reading.phase.response_ms
+        value = times[reading.metric]
+        if reading.metric in times.censored:
+            raise censored(reading, reading.metric, times.censored[reading.metric])
+        if value is None and reading.metric == "mean" and phase.failures:
             raise NoFigureError(
-                f"{reading.run.name} has {counted(phase.errors, 'failure')} {reading.when}, and run.json "
+                f"{reading.run.name} has {counted(phase.failures, 'failure')} {reading.when}, and run.json "
                 "does not say at which time-out they count in the mean: ask for a percentile"
             )
         if value is None:
@@ -169,7 +175,7 @@ class ErrorShare(Metric):
         """Return it, from 0 to 1."""
         if not reading.phase.requests:
             raise NoFigureError(f"{reading.run.name} has no request {reading.when}")
-        return reading.phase.errors / reading.phase.requests
+        return reading.phase.failures / reading.phase.requests
 
 
 class Measure(Metric):
@@ -195,12 +201,12 @@ class Measure(Metric):
         """Return it as what is typical."""
         return f"“{self.subject(metric)}”, typically: {figures}"
 
-    def unit(self, phase: PhaseLevels, metric: str) -> str | None:
+    def unit(self, phase: RunPhase, metric: str) -> str | None:
         """Return the measure's unit."""
         step = phase.steps.get(self.subject(metric))
         return step.unit if step else None
 
-    def alike(self, phases: Sequence[PhaseLevels], metric: str) -> list[PhaseLevels]:
+    def alike(self, phases: Sequence[RunPhase], metric: str) -> list[RunPhase]:
         """Cut them to one number of values: the lower of two is no median of three."""
         name = self.subject(metric)
         steps = [step for phase in phases if (step := phase.steps.get(name)) is not None]
@@ -208,13 +214,13 @@ class Measure(Metric):
             return list(phases)
         cut = _measured(steps) if all(step.measure for step in steps) else _timed(phases, steps)
         return [
-            replace(phase, steps=phase.steps | {name: step}) for phase, step in zip(phases, cut, strict=True)
+            replace(phase, steps={**phase.steps, name: step}) for phase, step in zip(phases, cut, strict=True)
         ]
 
     def value(self, reading: Reading) -> float:
         """Return it, in the measure's unit."""
         name, run = self.subject(reading.metric), reading.run
-        if name in run.levels.damaged_measures:
+        if name in run.damaged_measures:
             raise NoFigureError(
                 f"{run.name}: the measure {name} has values that are no figures (such as NaN)"
             )
@@ -232,7 +238,7 @@ class Measure(Metric):
         return step.median
 
 
-def _measured(steps: Sequence[StepLevel]) -> list[StepLevel]:
+def _measured(steps: Sequence[StepFigures]) -> list[StepFigures]:
     """Return the steps with medians of as many values each as the one with the fewest has."""
     count = min(step.tries for step in steps)
     if not count:
@@ -246,7 +252,7 @@ def _measured(steps: Sequence[StepLevel]) -> list[StepLevel]:
     return cut
 
 
-def _timed(phases: Sequence[PhaseLevels], steps: Sequence[StepLevel]) -> list[StepLevel]:
+def _timed(phases: Sequence[RunPhase], steps: Sequence[StepFigures]) -> list[StepFigures]:
     """Return the steps with medians of requests that are alike in length and number."""
     of_route = [
         phase.kept.of_route(step.route)
@@ -315,7 +321,7 @@ class Answers(Metric):
 
     def value(self, reading: Reading) -> float:
         """Return it, from 0 to 1."""
-        share = wrong_share(reading.run.evidence)
+        share = wrong_share(reading.run)
         if share is None:
             raise NoFigureError(f"{reading.run.name} has no request")
         return share

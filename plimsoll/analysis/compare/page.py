@@ -10,9 +10,9 @@ from typing import NamedTuple
 from plimsoll.analysis.compare.comparison import Comparison
 from plimsoll.analysis.compare.decision import Outcome
 from plimsoll.analysis.compare.questions import Side, sentences
-from plimsoll.analysis.compare.runs import ComparedRun, PhaseLevels
 from plimsoll.analysis.compare.verdicts import GateVerdict
 from plimsoll.analysis.evidence.finding import FindingKind
+from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.page.chart import (
     Chart,
     Json,
@@ -278,14 +278,14 @@ def runs_table(comparison: Comparison) -> Table:
     rows = []
     for side in (comparison.baseline, comparison.candidate):
         for run in side.runs:
-            whole = run.levels.phases["whole"]
-            times = [whole.times.shown(name) for name in ("p50", "p99", "p99.9")]
+            whole = run.phases["whole"]
+            times = [whole.response_ms.shown(name) for name in ("p50", "p99", "p99.9")]
             cells = [
                 side.name,
                 run.scenario,
                 run.directory.status,
                 count(whole.requests),
-                count(whole.errors),
+                count(whole.failures),
             ]
             rows.append(Row(run.name, [*cells, *times]))
         rows += [Row("cannot be read", [side.name, each.why], "amiss") for each in side.unreadable]
@@ -407,7 +407,7 @@ class Level(NamedTuple):
     tries: int = 0
 
 
-Read = Callable[[PhaseLevels], Level | None]
+Read = Callable[[RunPhase], Level | None]
 
 
 def phase_table(found: Comparison) -> Table | None:
@@ -434,35 +434,35 @@ def _of_scenario(found: Comparison, scenario: str) -> Iterator[Row]:
             yield Row(f"{scenario}: {name}, {side.name}", [*cells, _increase(levels)])
 
 
-def _saturated(side: Side, scenario: str) -> list[ComparedRun]:
-    return [run for run in side.of(scenario) if "during" in run.levels.phases]
+def _saturated(side: Side, scenario: str) -> list[MeasuredRun]:
+    return [run for run in side.of(scenario) if "during" in run.phases]
 
 
-def _tail(runs: Sequence[ComparedRun]) -> Iterator[tuple[str, str, Read]]:
+def _tail(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str, Read]]:
     """Yield the highest percentile that most runs have enough requests for during the saturator."""
     for name in _TAILS:
-        having = sum(run.levels.phases["during"].times.least_ms(name) is not None for run in runs)
+        having = sum(run.phases["during"].response_ms.least_ms(name) is not None for run in runs)
         if having * 2 > len(runs):
 
-            def read(phase: PhaseLevels, name: str = name) -> Level | None:
-                least = phase.times.least_ms(name)
-                return None if least is None else Level(least, name in phase.censored)
+            def read(phase: RunPhase, name: str = name) -> Level | None:
+                least = phase.response_ms.least_ms(name)
+                return None if least is None else Level(least, name in phase.response_ms.censored)
 
             yield name, "ms", read
             return
 
 
-def _measures(runs: Sequence[ComparedRun]) -> Iterator[tuple[str, str, Read]]:
+def _measures(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str, Read]]:
     """Yield every measure that has a value during the saturator, the longest first."""
     longest: dict[tuple[str, str], float] = {}
     for run in runs:
-        for name, step in run.levels.phases["during"].steps.items():
+        for name, step in run.phases["during"].steps.items():
             if step.measure and math.isfinite(step.least) and not name.startswith(_SERVER):
                 key = name, "ms" if step.unit in _MS else step.unit
                 longest[key] = max(longest.get(key, 0.0), step.least * _MS.get(step.unit, 0.0))
     for name, unit in sorted(longest, key=lambda key: -longest[key])[:_MOST_MEASURES]:
 
-        def read(phase: PhaseLevels, name: str = name) -> Level | None:
+        def read(phase: RunPhase, name: str = name) -> Level | None:
             step = phase.steps.get(name)
             if step is None or not step.measure:
                 return None
@@ -472,8 +472,8 @@ def _measures(runs: Sequence[ComparedRun]) -> Iterator[tuple[str, str, Read]]:
         yield name, unit, read
 
 
-def _level(runs: Sequence[ComparedRun], phase: str, read: Read) -> Level | None:
-    values = [level for run in runs if (at := run.levels.phases.get(phase)) and (level := read(at))]
+def _level(runs: Sequence[MeasuredRun], phase: str, read: Read) -> Level | None:
+    values = [level for run in runs if (at := run.phases.get(phase)) and (level := read(at))]
     if not values:
         return None
     return Level(

@@ -7,20 +7,21 @@ from statistics import median
 from plimsoll.analysis.compare.decision import ALONE, Question
 from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates
 from plimsoll.analysis.compare.metrics import CensoredError, Limit, NoFigureError, Reading, ResponseTime
-from plimsoll.analysis.compare.runs import ComparedRun, PhaseLevels, StepLevel
 from plimsoll.analysis.compare.sides import UnreadableRun
 from plimsoll.analysis.evidence.failedmeasures import Tries, measure_finding
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.generator import MUCH_TAKEN_MS, taken_ms_per_s
 from plimsoll.analysis.evidence.order import Order, RunPlace, order_of
-from plimsoll.analysis.evidence.run import MUCH_TAKEN_MS, taken_ms_per_s
+from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
+from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.stalls import IN_A_ROW, far_worse
 from plimsoll.common.units import counted, milliseconds
 from plimsoll.rundir.facts import RunFacts
 
 _MOST_NAMED = 3
 _LEAST_MS = 0.001  # what a record can tell: a time of 0 counts as this against a limit in ms
-_Runs = Sequence[ComparedRun]
-_NO_STEP = StepLevel(None, "", measure=True)
+_Runs = Sequence[MeasuredRun]
+_NO_STEP = StepFigures(None, "", measure=True)
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,11 @@ class Side:
     """One side of a comparison: its name (hostile), its runs, those that cannot be read."""
 
     name: str
-    runs: list[ComparedRun]
+    runs: list[MeasuredRun]
     unreadable: list[UnreadableRun]
     experiment: str | None = None
 
-    def of(self, scenario: str) -> list[ComparedRun]:
+    def of(self, scenario: str) -> list[MeasuredRun]:
         """Return the runs of a scenario, repeat by repeat where they say which."""
         return [run for run in self.runs if run.scenario == scenario]
 
@@ -93,15 +94,13 @@ def questions_of(
     ]
 
 
-def value_of(
-    run: ComparedRun, gate: Gate, cut: PhaseLevels | None = None, limit: Limit | None = None
-) -> float:
+def value_of(run: MeasuredRun, gate: Gate, cut: RunPhase | None = None, limit: Limit | None = None) -> float:
     """Return a gate's figure of one run, or of its phase that was cut, for one of its limits.
 
     A time of 0, such as an outage that there was not, keeps any limit in ms, but has no ratio. Raises
     NoFigureError.
     """
-    phase = cut or run.levels.phases.get(gate.phase)
+    phase = cut or run.phases.get(gate.phase)
     if phase is None:
         raise NoFigureError(f"{run.name} has no phase `{gate.phase}`: nothing kept its disks busy")
     metric = gate.kind
@@ -120,7 +119,7 @@ def value_of(
     return value
 
 
-def is_censored(run: ComparedRun, gate: Gate) -> bool:
+def is_censored(run: MeasuredRun, gate: Gate) -> bool:
     """Return whether a gate's figure of a run is a failure's: no more than its lower bound is known."""
     try:
         value_of(run, gate)
@@ -178,10 +177,10 @@ def _asked(
 
 
 def _alike(
-    runs: Sequence[ComparedRun], gate: Gate, limit: Limit
-) -> tuple[dict[int, PhaseLevels], tuple[str, ...]]:
+    runs: Sequence[MeasuredRun], gate: Gate, limit: Limit
+) -> tuple[dict[int, RunPhase], tuple[str, ...]]:
     """Return the phases of all runs, cut alike where they are compared by a ratio, and what to say of it."""
-    phases = [(run, phase) for run in runs if (phase := run.levels.phases.get(gate.phase))]
+    phases = [(run, phase) for run in runs if (phase := run.phases.get(gate.phase))]
     if limit != "at_most_ratio" or not phases:
         return {}, ()
     whole = [phase for _, phase in phases]
@@ -195,8 +194,8 @@ def _alike(
     return {id(run): each for (run, _), each in zip(phases, cut, strict=True)}, (note,) if fewer else ()
 
 
-def _unit(gate: Gate, runs: Sequence[ComparedRun]) -> str:
-    phases = [phase for run in runs if (phase := run.levels.phases.get(gate.phase))]
+def _unit(gate: Gate, runs: Sequence[MeasuredRun]) -> str:
+    phases = [phase for run in runs if (phase := run.phases.get(gate.phase))]
     units = (gate.kind.unit(phase, gate.metric) for phase in phases)
     usual = "" if gate.kind.is_share else "ms"
     return next((unit for unit in units if unit is not None), usual)
@@ -276,8 +275,8 @@ def _tries(side: str, runs: _Runs, gate: Gate) -> Tries:
     return Tries(side, sum(step.tries for step in steps), sum(len(step.failed_ms) for step in steps))
 
 
-def _step(run: ComparedRun, gate: Gate) -> StepLevel:
-    phase = run.levels.phases.get(gate.phase)
+def _step(run: MeasuredRun, gate: Gate) -> StepFigures:
+    phase = run.phases.get(gate.phase)
     step = phase.steps.get(gate.kind.subject(gate.metric)) if phase else None
     return step if step and step.measure else _NO_STEP
 
@@ -301,6 +300,6 @@ def _found(
     )
 
 
-def _worst_ms(run: ComparedRun, gate: Gate) -> float | None:
-    phase = run.levels.phases.get(gate.phase)
+def _worst_ms(run: MeasuredRun, gate: Gate) -> float | None:
+    phase = run.phases.get(gate.phase)
     return None if phase is None or phase.kept is None else phase.kept.worst_ms

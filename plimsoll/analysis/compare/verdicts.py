@@ -90,8 +90,7 @@ def answers_verdicts(
 
 def _answers(sides: tuple[Side, Side], scenario: str, stops: Sequence[Finding]) -> GateVerdict:
     shares = [
-        [share for run in side.of(scenario) if (share := wrong_share(run.evidence)) is not None]
-        for side in sides
+        [share for run in side.of(scenario) if (share := wrong_share(run)) is not None] for side in sides
     ]
     gate = Gate(scenario=scenario, metric=ANSWERS_METRIC, at_most_more=MORE_WRONG)
     blocked = list(sentences([finding.sentence for finding in stops]))

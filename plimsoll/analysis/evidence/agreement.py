@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.evidence.answers import RouteAnswers
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.evidence.run import RunEvidence
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.common.units import percent, significant
 
 _APART = 0.01  # shares of all requests of a scenario
@@ -24,7 +24,7 @@ _OF_CANDIDATE = (FindingKind.MORE_FAILURES, FindingKind.EMPTY_ANSWERS)
 Routes = dict[str, RouteAnswers]
 
 
-def log_findings(runs: Sequence[RunEvidence], side: str, scenario: str) -> Iterator[Finding]:
+def log_findings(runs: Sequence[MeasuredRun], side: str, scenario: str) -> Iterator[Finding]:
     """Yield how far the answers of one side's runs are from what the log has."""
     total, names = _total(_routes(runs)), tuple(run.name for run in runs)
     if not total.requests:
@@ -47,8 +47,8 @@ def log_findings(runs: Sequence[RunEvidence], side: str, scenario: str) -> Itera
 
 
 def side_findings(
-    baseline: Sequence[RunEvidence],
-    candidate: Sequence[RunEvidence],
+    baseline: Sequence[MeasuredRun],
+    candidate: Sequence[MeasuredRun],
     scenario: str,
     called: tuple[str, str] = ("the baseline", "the candidate"),
 ) -> Iterator[Finding]:
@@ -88,9 +88,9 @@ def side_findings(
         yield Finding(FindingKind.OTHER_ANSWERS, f"{scenario}: {text}", names, scenario)
 
 
-def wrong_share(run: RunEvidence) -> float | None:
+def wrong_share(run: MeasuredRun) -> float | None:
     """Return the share of a run's requests that failed, or were answered otherwise than the log has it."""
-    total = run.observation.total
+    total = run.all_answers
     return (total.failures + total.wrong + total.emptied) / total.requests if total.requests else None
 
 
@@ -202,10 +202,10 @@ def _other_sizes(first: Routes, second: Routes, called: tuple[str, str]) -> Iter
         yield f"the bodies of {called[1]} have other sizes than those of {called[0]}: {shown}."
 
 
-def _routes(runs: Sequence[RunEvidence]) -> Routes:
+def _routes(runs: Sequence[MeasuredRun]) -> Routes:
     found: Routes = {}
     for run in runs:
-        for name, answers in run.observation.routes.items():
+        for name, answers in run.answers.items():
             found.setdefault(name, RouteAnswers()).add(answers)
     return found
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.evidence.run import RunEvidence
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.rundir.facts import RunFacts, ran_together
 from plimsoll.rundir.find import run_group
 
@@ -116,16 +116,16 @@ def _clocks(runs: Sequence[RunPlace]) -> list[str]:
     return found[:4]
 
 
-def identity_findings(runs: Sequence[RunEvidence]) -> Iterator[Finding]:
+def identity_findings(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     """Yield the copies among `runs`, of whichever side, and those that overlap on one target."""
     yield from _copies(runs)
     yield from _overlaps(runs)
 
 
-def _copies(runs: Sequence[RunEvidence]) -> Iterator[Finding]:
-    first: dict[str, RunEvidence] = {}
+def _copies(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
+    first: dict[str, MeasuredRun] = {}
     for run in runs:
-        digest = run.observation.records_sha256
+        digest = run.records_sha256
         if digest is None:
             continue
         other = first.setdefault(digest, run)
@@ -134,8 +134,8 @@ def _copies(runs: Sequence[RunEvidence]) -> Iterator[Finding]:
             yield Finding(FindingKind.COPY, text, (other.name, run.name), run.scenario)
 
 
-def _overlaps(runs: Sequence[RunEvidence]) -> Iterator[Finding]:
-    targets: dict[str, list[RunEvidence]] = {}
+def _overlaps(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
+    targets: dict[str, list[MeasuredRun]] = {}
     for run in runs:
         facts = run.directory.facts
         if facts.target and facts.started_at and facts.ended_at and facts.ended_at > facts.started_at:
@@ -151,15 +151,15 @@ def _overlaps(runs: Sequence[RunEvidence]) -> Iterator[Finding]:
                 yield Finding(FindingKind.OVERLAP, text, (one.name, other.name), other.scenario)
 
 
-def _one_run(one: RunEvidence, other: RunEvidence) -> bool:
+def _one_run(one: MeasuredRun, other: MeasuredRun) -> bool:
     """Return True for copies and for shards, which have findings of their own, and for what ran together."""
     if ran_together(one.directory.facts, other.directory.facts):
         return True
-    digest = one.observation.records_sha256
-    return (digest is not None and digest == other.observation.records_sha256) or bool(
+    digest = one.records_sha256
+    return (digest is not None and digest == other.records_sha256) or bool(
         one.directory.facts.shard and other.directory.facts.shard
     )
 
 
-def _path(run: RunEvidence) -> str:
+def _path(run: MeasuredRun) -> str:
     return f"{run_group(run.directory.path).parent.name}/{run.name}"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.evidence.run import RunEvidence
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.common.units import counted, listed
 from plimsoll.rundir.facts import Storage, TunedValue
 
@@ -120,7 +120,7 @@ def _summed_up(disk: dict[str, Any]) -> dict[str, Any]:
     return {**disk, "drive": {**steady, **one}}
 
 
-def drive_findings(runs: Sequence[RunEvidence], scenario: str) -> Iterator[Finding]:
+def drive_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Finding]:
     """Yield what was wrong with the drives under `runs`, each once with all runs that it concerns.
 
     What a drive counts over its whole life counts only as far as it rose in a run.
@@ -222,7 +222,7 @@ def tuned(tuning: Sequence[TunedValue]) -> dict[str, str]:
     return found
 
 
-def precondition_findings(runs: Sequence[RunEvidence], scenario: str) -> Iterator[Finding]:
+def precondition_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Finding]:
     """Yield whether volumes were not steady, or some were filled and overwritten otherwise than others."""
     known = [(run, one.precondition) for run in runs if (one := run.directory.facts.storage)]
     restless = tuple(run.name for run, said in known if said and said.steady is False)
@@ -236,7 +236,7 @@ def precondition_findings(runs: Sequence[RunEvidence], scenario: str) -> Iterato
 
 
 def cache_findings(
-    sides: Sequence[Sequence[RunEvidence]], names: Sequence[str], scenario: str
+    sides: Sequence[Sequence[MeasuredRun]], names: Sequence[str], scenario: str
 ) -> Iterator[Finding]:
     """Yield whether the runs of sides that are called `names` (hostile) began with unlike caches.
 
@@ -250,7 +250,7 @@ def cache_findings(
     yield Finding(FindingKind.OTHER_CACHES, text, tuple(run.name for runs in sides for run in runs), scenario)
 
 
-def _cache_states(runs: Sequence[RunEvidence]) -> list[str]:
+def _cache_states(runs: Sequence[MeasuredRun]) -> list[str]:
     """Return the states of the caches (hostile) at the start of `runs`, each once."""
     storages = (run.directory.facts.storage for run in runs)
     return list(dict.fromkeys(one.cache.state for one in storages if one and one.cache))

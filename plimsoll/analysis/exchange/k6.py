@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from plimsoll.analysis.evidence.generator import is_late
 from plimsoll.analysis.exchange.importing import (
     CachedRequest,
     DroppedIterations,
@@ -45,7 +46,6 @@ from plimsoll.analysis.exchange.k6_samples import (
     route_of_tags,
 )
 from plimsoll.analysis.statistics.run import measure
-from plimsoll.analysis.statistics.summary import is_late
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.facts import Program
 from plimsoll.rundir.read import RunDirectory

@@ -20,12 +20,13 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from plimsoll.analysis.compare.runs import WHOLE, Levels, PhaseLevels
 from plimsoll.analysis.compare.weeks import HOW_WRITTEN
+from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun, RunPhase
 from plimsoll.analysis.regress.judge import baseline_nights
 from plimsoll.analysis.regress.nights import LogDigest, NightFacts, NightKey, RunDigest, RunRow, instant
 from plimsoll.analysis.regress.schema import transaction
-from plimsoll.analysis.regress.store import HistoryStore, now, utf8
+from plimsoll.analysis.regress.store import HistoryStore, kept_directory, now, utf8
+from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.standardised import (
     DAY_HOURS,
     HOUR_S,
@@ -335,7 +336,7 @@ def renew_days(history: HistoryStore, experiment: str) -> None:
             figured = figured or _reference(store, reference, zone)
             figures = figured.figures(_served(store, day, zone))
             unfit = (*why, *([figures.why] if figures.why else []))
-            store.keep_day(replace(digest, unfit=unfit, levels=_levels(day, figures)))
+            store.keep_day(replace(digest, unfit=unfit, run=_measured(day, figures, digest)))
         store.forget_days(known.keys() - there)
 
 
@@ -375,10 +376,10 @@ def _facts(experiment: str, day: Day) -> RunFacts:
     )
 
 
-def _levels(day: Day, figures: DayFigures) -> Levels:
-    at_least_ms: dict[str, float | None] = dict.fromkeys(figures.failures)
-    phase = PhaseLevels(day.requests, day.failed, figures.quantiles_ms, {}, at_least_ms)
-    return Levels({WHOLE: phase}, None, {}, frozenset())
+def _measured(day: Day, figures: DayFigures, digest: RunDigest) -> MeasuredRun:
+    times = TimeFigures(figures.quantiles_ms, dict.fromkeys(figures.failures))
+    directory = kept_directory(digest.path, digest.facts, day.requests)
+    return MeasuredRun(directory, {WHOLE: RunPhase(day.requests, day.failed, times)})
 
 
 def _stamp(day: Day, why: Sequence[str], against: str, zone: ZoneInfo) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.compare.runs import compared_run
 from plimsoll.analysis.compare.weeks import began_ns
-from plimsoll.analysis.evidence.run import Observer, RunEvidence, unfit
+from plimsoll.analysis.evidence.checks import unfit
+from plimsoll.analysis.evidence.measure import Observer, measure_run, read_counted
 from plimsoll.analysis.regress.days import LogStore
 from plimsoll.analysis.regress.judge import baseline_nights
 from plimsoll.analysis.regress.nights import (
@@ -28,7 +28,7 @@ from plimsoll.analysis.regress.nights import (
     log_identity,
 )
 from plimsoll.analysis.regress.store import HistoryStore
-from plimsoll.analysis.statistics.requests import CLIENT_ERROR, CountedRequests, timeout_us
+from plimsoll.analysis.statistics.requests import CLIENT_ERROR, CountedRequests
 from plimsoll.analysis.statistics.standardised import (
     HOUR_NS,
     Served,
@@ -41,7 +41,6 @@ from plimsoll.analysis.statistics.standardised import (
 from plimsoll.analysis.statistics.standardised import UTC as UTC_ZONE
 from plimsoll.common.errors import NoRequestsError, OutputError, RunDirectoryError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.events import saturation
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.find import find_runs, is_run, run_group, subfolders
 from plimsoll.rundir.names import (
@@ -53,7 +52,6 @@ from plimsoll.rundir.names import (
     SUMMARY_FILE,
 )
 from plimsoll.rundir.read import RunDirectory, read_facts, read_json
-from plimsoll.rundir.records import Records
 
 _STAMP = re.compile(r"(\d{8}T\d{6})Z$")
 _GONE = ".pruned"
@@ -279,32 +277,29 @@ def digest_run(run: SelectedRun, progress: Callable[[int], None] = lambda _: Non
     stamp = directory_stamp(run)
     try:
         directory = RunDirectory.open(run.path)
-        compared = compared_run(directory, progress)
+        measured = measure_run(directory, progress)
     except RunDirectoryError as error:
         return RunDigest(
             night=run.night,
             facts=run.facts,
             status=run.facts.status,
-            levels=None,
+            run=None,
             unfit=(f"cannot be read: {error}",),
             path=str(run.path),
             root=str(run.root),
             stamp=stamp,
             size_bytes=size_bytes(run),
         )
-    busy = saturation(directory.events)
     return RunDigest(
         night=run.night,
         facts=directory.facts,
         status=directory.status,
-        levels=compared.levels,
-        unfit=tuple(unfit(compared.evidence)),
+        run=measured,
+        unfit=tuple(unfit(measured)),
         path=str(run.path),
         root=str(run.root),
         stamp=stamp,
         size_bytes=size_bytes(run),
-        observation=compared.observation,
-        events=tuple(each for each in directory.events if busy and each.name == busy.name and each.phase),
     )
 
 
@@ -341,19 +336,17 @@ def digest_log(run: SelectedRun, route_ids: Callable[[list[str]], list[int]]) ->
         directory = RunDirectory.open(run.path)
         began = began_ns(directory)
         names = [directory.route_name(at) for at in range(max(len(directory.routes), 1))]
-        hours = _Hours(directory, began, np.array(route_ids(names), dtype=np.int64))
-        observer = Observer(directory, summed=True)
-        for block in directory.requests.blocks():
-            observer.watch(block)
-            hours.add(block)
+        hours = _Hours(began, np.array(route_ids(names), dtype=np.int64))
+        observer = Observer(directory, sum_records=True)
+        for counted in read_counted(directory, observer):
+            hours.add(counted)
     except RunDirectoryError as error:
         why = (f"cannot be read: {error}",)
         return LogDigest(run.night.key.experiment, run.facts, why, *place, stamp, size_bytes(run))
-    evidence = RunEvidence(directory, observer.observation(), {}, {})
     return LogDigest(
         run.night.key.experiment,
         directory.facts,
-        tuple(unfit(evidence)),
+        tuple(unfit(observer.run())),
         *place,
         stamp,
         size_bytes(run),
@@ -366,8 +359,8 @@ def digest_log(run: SelectedRun, route_ids: Callable[[list[str]], list[int]]) ->
 class _Hours:
     """The requests of a log by hour. They come in order but for seconds, so that few hours are open."""
 
-    def __init__(self, run: RunDirectory, began: int, routes: np.ndarray) -> None:
-        self._began_ns, self._routes, self._timeout_us = began, routes, timeout_us(run.facts)
+    def __init__(self, began: int, routes: np.ndarray) -> None:
+        self._began_ns, self._routes = began, routes
         self._open: dict[int, list[Served]] = {}
         self._closed: dict[int, bytes] = {}
         self._refused: dict[int, int] = {}
@@ -383,9 +376,8 @@ class _Hours:
         """The last one."""
         return self._last_ns // 1000
 
-    def add(self, block: Records) -> None:
+    def add(self, counted: CountedRequests) -> None:
         """Take the next requests."""
-        counted = CountedRequests.of(block, self._timeout_us)
         if not len(counted):
             return
         at_ns = self._began_ns + counted.due_ns

@@ -17,7 +17,8 @@ from plimsoll.analysis.compare.default_gates import default_gates
 from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates
 from plimsoll.analysis.compare.metrics import Limit, NoFigureError
 from plimsoll.analysis.compare.questions import Side, value_of
-from plimsoll.analysis.compare.runs import ComparedRun
+from plimsoll.analysis.evidence.generator import load_facts
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.regress.changes import SeriesReview
 from plimsoll.analysis.regress.judgement import GateResult, Judgement, JudgingOptions, SeriesResult
 from plimsoll.analysis.regress.nights import (
@@ -41,18 +42,18 @@ from plimsoll.common.units import counted, duration_text
 BASELINE_NIGHTS = 14
 LAST_NIGHTS = 7
 LOOKS = 100  # nights over which all looks together are to be wrong no more often than one look may be
-_RunsByNight = dict[int, list[ComparedRun]]
+_RunsByNight = dict[int, list[MeasuredRun]]
 
 
 def judge(
     past: ExperimentHistory,
-    compared: Mapping[int, ComparedRun],
+    compared: Mapping[int, MeasuredRun],
     gates: Gates | None = None,
     terms: JudgingOptions | None = None,
 ) -> tuple[Judgement, list[ChangeRow]]:
     """Judge the last night of `past`, which has one; return also the changes that the history is to note.
 
-    `compared` are the runs of `compared_runs`, by their id. Without `terms` no night is stale.
+    `compared` are the runs of `measure_runs`, by their id. Without `terms` no night is stale.
     Changes that are reported again, since the same night is judged again, are among those returned. Raises
     SettingsError without Otava.
     """
@@ -184,22 +185,22 @@ def _compared_nights(nights: Sequence[NightRow]) -> tuple[list[NightRow], list[N
     return base, list(after[-LAST_NIGHTS:])
 
 
-def compared_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[RunRow]:
+def measure_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[RunRow]:
     """Return the runs of those nights by which gates are judged."""
     wanted = {night.id for side in _compared_nights(nights) for night in side}
     return [run for run in runs if run.night in wanted and run.is_fit and run.readable]
 
 
 def gate_results(
-    past: ExperimentHistory, compared: Mapping[int, ComparedRun], gates: Gates | None
+    past: ExperimentHistory, compared: Mapping[int, MeasuredRun], gates: Gates | None
 ) -> list[GateResult]:
     """Return a verdict on every gate of every backend; none without a baseline.
 
-    `compared` are the runs of `compared_runs`, by their id.
+    `compared` are the runs of `measure_runs`, by their id.
     """
     found: list[tuple[str, Gate, Limit, Question, tuple[int, int]]] = []
     by_backend: dict[str, list[RunRow]] = {}
-    for run in compared_runs(past.nights, past.runs):
+    for run in measure_runs(past.nights, past.runs):
         by_backend.setdefault(run.backend, []).append(run)
     for backend, mine in sorted(by_backend.items()):
         sides = [_by_night(mine, compared, nights) for nights in _compared_nights(past.nights)]
@@ -239,7 +240,7 @@ def _patient(question: Question, one: Verdict, other: Verdict) -> Verdict:
 
 
 def _by_night(
-    runs: Sequence[RunRow], compared: Mapping[int, ComparedRun], nights: Sequence[NightRow]
+    runs: Sequence[RunRow], compared: Mapping[int, MeasuredRun], nights: Sequence[NightRow]
 ) -> _RunsByNight:
     wanted = {night.id for night in nights}
     found: _RunsByNight = {}
@@ -273,7 +274,7 @@ def _question(
                 f"{least - count} more."
             )
     done = [
-        run.done_as
+        load_facts(run)
         for runs in sides
         for night in runs.values()
         for run in night

@@ -11,11 +11,9 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from plimsoll.analysis.compare.metrics import ERROR_SHARE, MEASURE, MORE_ERRORS
-from plimsoll.analysis.compare.runs import Levels
-from plimsoll.analysis.evidence.run import Observation
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted
-from plimsoll.rundir.events import Event
 from plimsoll.rundir.facts import RunFacts
 
 _TAILS = ("p99.9", "p99")
@@ -195,23 +193,21 @@ class ExperimentHistory:
 
 @dataclass(frozen=True)
 class RunDigest:
-    """One run, as it is kept: without its raw data. `levels` is None where the run cannot be read.
+    """One run, as it is kept: without its raw data. `run` is None where it cannot be read.
 
     `unfit`: why nothing can be decided by it; none where it is fit. `stamp` tells whether the directory
-    changed. `observation` is what its records show. Names are hostile.
+    changed. Names are hostile.
     """
 
     night: NightFacts
     facts: RunFacts
     status: str
-    levels: Levels | None
+    run: MeasuredRun | None
     unfit: tuple[str, ...]
     path: str
     root: str
     stamp: str
     size_bytes: int
-    observation: Observation | None = None
-    events: tuple[Event, ...] = field(default=())
 
     @property
     def identity(self) -> str:

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.compare.metrics import MEASURE
-from plimsoll.analysis.compare.runs import ComparedRun, Levels, PhaseLevels, StepLevel
 from plimsoll.analysis.evidence.answers import RouteAnswers
-from plimsoll.analysis.evidence.run import Observation
+from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun, RunPhase
 from plimsoll.analysis.regress.nights import (
     ChangeRow,
     Decision,
@@ -28,6 +27,8 @@ from plimsoll.analysis.regress.nights import (
     instant,
 )
 from plimsoll.analysis.regress.schema import open_database, transaction
+from plimsoll.analysis.statistics.measures import StepFigures
+from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.common.errors import Severity
 from plimsoll.rundir.events import Event
 from plimsoll.rundir.facts import RunFacts
@@ -76,8 +77,8 @@ class HistoryStore:
                 "bytes, observed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [run.identity, night, *_columns(run)],
             )
-            if run.levels is not None and cursor.lastrowid is not None:
-                self._figures(cursor.lastrowid, run.levels)
+            if run.run is not None and cursor.lastrowid is not None:
+                self._figures(cursor.lastrowid, run.run)
 
     def _night(self, night: NightFacts) -> int:
         self.connection.execute(
@@ -98,14 +99,13 @@ class HistoryStore:
         ).fetchone()
         return int(found["id"])
 
-    def _figures(self, run: int, levels: Levels) -> None:
-        for name, phase in levels.phases.items():
+    def _figures(self, run: int, measured: MeasuredRun) -> None:
+        for name, phase in measured.phases.items():
             self.connection.execute(
-                "INSERT INTO phase VALUES (?, ?, ?, ?)", (run, name, phase.requests, phase.errors)
+                "INSERT INTO phase VALUES (?, ?, ?, ?)", (run, name, phase.requests, phase.failures)
             )
-            rows = [
-                (run, name, metric, ms, "ms", 0) for metric, ms in phase.times_ms.items() if ms is not None
-            ]
+            times_ms = phase.response_ms.ms
+            rows = [(run, name, metric, ms, "ms", 0) for metric, ms in times_ms.items() if ms is not None]
             rows += [
                 (run, name, utf8(MEASURE + step), one.median, utf8(one.unit), 1 + one.measure)
                 for step, one in phase.steps.items()
@@ -200,17 +200,18 @@ class HistoryStore:
         for row in rows:
             yield row["run"], row["errors"] / row["requests"]
 
-    def load(self, run: RunRow) -> ComparedRun:
+    def load(self, run: RunRow) -> MeasuredRun:
         """Return a readable run as comparisons take it: with its figures, without its records."""
         row = self.connection.execute("SELECT * FROM run WHERE id = ?", (run.id,)).fetchone()
         whole: dict[str, Any] = json.loads(row["whole"])
+        lag_ms = {WHOLE: {"p99.9": whole["lag_p999_ms"]}}
         phases = {}
         for phase in self.connection.execute("SELECT * FROM phase WHERE run = ?", (run.id,)).fetchall():
             times: dict[str, float | None] = dict.fromkeys(whole["times"])
             censored = _censored(whole).get(phase["phase"], {})
             times |= {name: None for name in censored if not name.startswith(MEASURE)}
             steps = {
-                name.removeprefix(MEASURE): StepLevel(None, "ms", measure=False, at_least=at_least)
+                name.removeprefix(MEASURE): StepFigures(None, "ms", measure=False, at_least=at_least)
                 for name, at_least in censored.items()
                 if name.startswith(MEASURE)
             }
@@ -220,31 +221,27 @@ class HistoryStore:
             ):
                 if figure["measure"]:
                     name = figure["metric"].removeprefix(MEASURE)
-                    steps[name] = StepLevel(figure["value"], figure["unit"], figure["measure"] == 2)
+                    steps[name] = StepFigures(figure["value"], figure["unit"], figure["measure"] == 2)
                 else:
                     times[figure["metric"]] = figure["value"]
-            phases[phase["phase"]] = PhaseLevels(phase["requests"], phase["errors"], times, steps, bounds)
-        levels = Levels(
-            phases=phases,
-            service_p50_ms=whole["service_p50_ms"],
-            lag_ms={"whole": {"p99.9": whole["lag_p999_ms"]}},
-            damaged_measures=frozenset(whole["damaged_measures"]),
-        )
-        path = Path(run.path)
+            phases[phase["phase"]] = RunPhase(
+                phase["requests"],
+                phase["errors"],
+                TimeFigures(times, bounds),
+                lag_ms.get(phase["phase"], {}),
+                steps,
+            )
         events = [
             Event(t_ns, name, phase, further) for t_ns, name, phase, further in json.loads(row["events"])
         ]
-        directory = RunDirectory(
-            path=path,
-            facts=RunFacts.model_validate_json(row["facts"]),
-            requests=RequestFile(path / REQUESTS_FILE, phases["whole"].requests),
-            routes=[],
-            errors=[],
-            events=events,
-            summary=None,
-            killed=False,
+        facts = RunFacts.model_validate_json(row["facts"])
+        return MeasuredRun(
+            kept_directory(run.path, facts, phases[WHOLE].requests, events),
+            phases,
+            service_p50_ms=whole["service_p50_ms"],
+            damaged_measures=frozenset(whole["damaged_measures"]),
+            **_observed(row["observed"]),
         )
-        return ComparedRun(directory, levels, observation_of(row["observed"]))
 
     def set_baseline(self, nights: Sequence[int], experiment: str) -> None:
         """Make these nights the baseline of an experiment."""
@@ -346,20 +343,31 @@ def utf8(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def kept_directory(path: str, facts: RunFacts, requests: int, events: Sequence[Event] = ()) -> RunDirectory:
+    """Return what the history knows of a run directory, which may be gone."""
+    records = RequestFile(Path(path) / REQUESTS_FILE, requests)
+    return RunDirectory(Path(path), facts, records, [], [], list(events), summary=None, killed=False)
+
+
 def _columns(run: RunDigest) -> list[object]:
-    facts, levels = run.facts, run.levels
-    whole = ""
-    if levels is not None:
+    facts, measured = run.facts, run.run
+    whole, events = "", []
+    if measured is not None:
+        of_run, busy = measured.phases[WHOLE], measured.saturation
         whole = json.dumps(
             {
-                "times": list(levels.phases["whole"].times_ms),
-                "service_p50_ms": levels.service_p50_ms,
-                "lag_p999_ms": levels.lag_p999_ms,
-                "damaged_measures": sorted(levels.damaged_measures),
-                "censored": {name: _bounds(phase) for name, phase in levels.phases.items()},
+                "times": list(of_run.response_ms.ms),
+                "service_p50_ms": measured.service_p50_ms,
+                "lag_p999_ms": of_run.lag_ms.get("p99.9"),
+                "damaged_measures": sorted(measured.damaged_measures),
+                "censored": {name: _bounds(phase) for name, phase in measured.phases.items()},
             }
         )
-    events = [[event.t_ns, event.name, event.phase, event.further] for event in run.events]
+        events = [
+            [event.t_ns, event.name, event.phase, event.further]
+            for event in measured.directory.events
+            if busy and event.name == busy.name and event.phase
+        ]
     return [
         utf8(facts.scenario),
         utf8(run.backend),
@@ -378,14 +386,14 @@ def _columns(run: RunDigest) -> list[object]:
         utf8(run.root),
         run.stamp,
         run.size_bytes,
-        None if run.observation is None else observation_text(run.observation),
+        _observed_text(measured) if measured and measured.answers else None,
     ]
 
 
-def _bounds(phase: PhaseLevels) -> dict[str, float | None]:
+def _bounds(phase: RunPhase) -> dict[str, float | None]:
     """Return the lower bounds of the figures of a phase that are censored, by metric."""
     steps = {utf8(MEASURE + name): step.at_least for name, step in phase.steps.items() if step.median is None}
-    return phase.at_least_ms | steps
+    return phase.response_ms.censored | steps
 
 
 def _censored(whole: dict[str, Any]) -> dict[str, dict[str, float | None]]:
@@ -399,26 +407,25 @@ def _censored_names(whole: str) -> frozenset[tuple[str, str]]:
     return frozenset((phase, metric) for phase, bounds in phases.items() for metric in bounds)
 
 
-def observation_text(seen: Observation) -> str:
-    """Return it as JSON."""
+def _observed_text(run: MeasuredRun) -> str:
+    """Return what the records of a run show beside figures, as JSON."""
     routes = {
         name: {each.name: _plain(getattr(answers, each.name)) for each in fields(answers)}
-        for name, answers in seen.routes.items()
+        for name, answers in run.answers.items()
     }
-    rest = {each.name: getattr(seen, each.name) for each in fields(seen) if each.name != "routes"}
-    return json.dumps({"routes": routes} | rest)
+    return json.dumps({"routes": routes, "silence": run.silence, "records_sha256": run.records_sha256})
 
 
-def observation_of(text: str | None) -> Observation:
-    """Return what `observation_text` was made of; of None, that nothing was observed."""
+def _observed(text: str | None) -> dict[str, Any]:
+    """Return what `_observed_text` was made of, by field of the run; nothing of None."""
     if text is None:
-        return Observation()
+        return {}
     known: dict[str, Any] = json.loads(text)
-    routes = {
+    answers = {
         name: RouteAnswers(**(each | {"kinds": np.array(each["kinds"], dtype=np.int64)}))
         for name, each in known.pop("routes").items()
     }
-    return Observation(routes=routes, **known)
+    return {"answers": answers} | known
 
 
 def findings_text(findings: Sequence[StoredFinding]) -> str:

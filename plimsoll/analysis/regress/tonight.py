@@ -4,20 +4,20 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
 
 from plimsoll.analysis.compare.gates import Gates
-from plimsoll.analysis.compare.runs import ComparedRun
+from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, run_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.evidence.gatekeeper import ANSWERS, findings_of_sides
-from plimsoll.analysis.evidence.load import load_facts
+from plimsoll.analysis.evidence.generator import load_facts
 from plimsoll.analysis.evidence.order import identity_findings
-from plimsoll.analysis.evidence.run import RunEvidence, run_findings
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.evidence.storage import summed_up, tuned
 from plimsoll.analysis.regress.changes import LOOK_BACK
 from plimsoll.analysis.regress.days import LogStore, renew_days
-from plimsoll.analysis.regress.judge import compared_runs, judge
+from plimsoll.analysis.regress.judge import judge, measure_runs
 from plimsoll.analysis.regress.judgement import Judgement, JudgingOptions, SeriesResult
 from plimsoll.analysis.regress.nights import (
     PERCENTILES,
@@ -86,11 +86,11 @@ def _ask_gatekeeper(history: HistoryStore, past: ExperimentHistory, answers: boo
     """Let the gatekeeper look at tonight and at nights that are new; return `past` with what it found."""
 
     @cache
-    def loaded(row: RunRow) -> ComparedRun:
-        return history.load(row)
+    def loaded(row: RunRow) -> MeasuredRun:
+        return replace(history.load(row), night=nights[row.night].name)
 
     def night_runs(rows: Iterable[RunRow]) -> list[NightRun]:
-        return [NightRun(row, nights[row.night], loaded(row)) for row in rows if row.readable]
+        return [NightRun(row, loaded(row)) for row in rows if row.readable]
 
     nights = {night.id: night for night in past.nights}
     for night in past.nights:
@@ -126,7 +126,7 @@ def _judged(
     history: HistoryStore, past: ExperimentHistory, gates: Gates | None, terms: JudgingOptions | None
 ) -> Judgement:
     """Judge the last night of `past`; the history notes what is reported."""
-    compared = {run.id: history.load(run) for run in compared_runs(past.nights, past.runs)}
+    compared = {run.id: history.load(run) for run in measure_runs(past.nights, past.runs)}
     judgement, changes = judge(past, compared, gates, terms)
     history.note_changes(past.experiment, changes)
     return judgement
@@ -154,32 +154,11 @@ def _earlier_news(earlier: Iterable[Judgement]) -> Iterator[str]:
             yield f"{judgement.night.name}: {each.series.key.name} {each.says}"
 
 
-@dataclass(frozen=True)
-class NightEvidence(RunEvidence):
-    """A run whose name says of which night it is: the runs of all nights are called alike."""
-
-    night: str = ""
-
-    @cached_property
-    def name(self) -> str:
-        """The night and the run (hostile)."""
-        return f"{self.night}/{super().name}"
-
-
-@dataclass(frozen=True)
-class NightRun:
-    """A run, its row, and its night."""
+class NightRun(NamedTuple):
+    """A run, and its row."""
 
     row: RunRow
-    night: NightRow
-    run: ComparedRun
-
-    @cached_property
-    def evidence(self) -> NightEvidence:
-        """The run as the gatekeeper knows it."""
-        known = self.run.evidence
-        parts = known.directory, known.observation, known.lag_ms, known.response_ms
-        return NightEvidence(*parts, night=self.night.name)
+    run: MeasuredRun
 
 
 def rows_before(past: ExperimentHistory, night: NightRow) -> list[RunRow]:
@@ -203,17 +182,17 @@ def findings_of_night(
 
     What a run shows by itself is known already. Without `answers`, what concerns them are doubts.
     """
-    every = [each.evidence for each in (*before, *tonight)]
+    every = [each.run for each in (*before, *tonight)]
     found: dict[Finding, None] = dict.fromkeys(identity_findings(every))
     for group in sorted({each.row.group for each in tonight}):
-        now = [each.evidence for each in tonight if each.row.group == group]
-        then = _alike([each.evidence for each in before if each.row.group == group], now)
+        now = [each.run for each in tonight if each.row.group == group]
+        then = _alike([each.run for each in before if each.row.group == group], now)
         alone = {finding for run in now for finding in run_findings(run)}
         for finding in findings_of_sides(then, now, _SIDES):
             told = finding if then else replace(finding, worse=False)
             if told not in alone:
                 found[told] = None
-    ids = {each.evidence.name: each.row.id for each in tonight}
+    ids = {each.run.name: each.row.id for each in tonight}
     return [_stored_finding(finding, ids, answers) for finding in found if ids.keys() & set(finding.runs)]
 
 
@@ -238,7 +217,7 @@ def with_findings(
     )
 
 
-def _alike(before: Sequence[RunEvidence], tonight: Sequence[RunEvidence]) -> list[RunEvidence]:
+def _alike(before: Sequence[MeasuredRun], tonight: Sequence[MeasuredRun]) -> list[MeasuredRun]:
     """Return those of `before` that were of the last one's load, if they say as much of it as `tonight`."""
     says_load = tonight[0].directory.facts.load is not None
     mine = [run for run in before if (run.directory.facts.load is not None) == says_load]
@@ -275,7 +254,7 @@ def runs_around_news(
     return found
 
 
-def circumstances(runs: Mapping[Group, tuple[ComparedRun, ComparedRun]]) -> Iterator[str]:
+def circumstances(runs: Mapping[Group, tuple[MeasuredRun, MeasuredRun]]) -> Iterator[str]:
     """Yield what differs between both runs of every scenario and backend, a sentence each (hostile)."""
     for group, both in runs.items():
         found = [
@@ -288,7 +267,7 @@ def circumstances(runs: Mapping[Group, tuple[ComparedRun, ComparedRun]]) -> Iter
             yield f"{name}: since then these differ, too: {', '.join(found[:_MOST_NAMED])}{more}"
 
 
-def _facts(run: ComparedRun) -> dict[str, object]:
+def _facts(run: MeasuredRun) -> dict[str, object]:
     facts = run.directory.facts
     return {
         "program": facts.program.model_dump(),
@@ -299,7 +278,7 @@ def _facts(run: ComparedRun) -> dict[str, object]:
             "facts": summed_up(facts.storage.facts),
             "tuning": tuned(facts.storage.tuning),
         },
-        **run.done_as,
+        **load_facts(run),
     }
 
 

@@ -1,12 +1,14 @@
 """A run directory and what was measured from it: what the page's sections are made of."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from plimsoll.analysis.evidence.checks import run_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import HostCounters, counters_of
-from plimsoll.analysis.evidence.run import JUDGED, Observation, RunEvidence, run_findings
+from plimsoll.analysis.evidence.run import JUDGED, WHOLE, RunPhase
+from plimsoll.analysis.evidence.run import MeasuredRun as Evidence
 from plimsoll.analysis.page.chart import RUN_COLOURS, colour_of
 from plimsoll.analysis.statistics.measures import (
     MS_OF,
@@ -138,7 +140,7 @@ class MeasuredRun:
     number: int
     shade: int | None = None
     among_scenarios: bool = False
-    observation: Observation = field(default_factory=Observation)
+    observed: Evidence | None = None
 
     @property
     def name(self) -> str:
@@ -220,15 +222,13 @@ class MeasuredRun:
         return self.statistics.duration_s
 
     @cached_property
-    def evidence(self) -> RunEvidence:
+    def evidence(self) -> Evidence:
         """The run as the gatekeeper knows it."""
-        lag, response = (
-            {name: figures.least_ms(name) for name in figures.ms}
-            for figures in (self.statistics.samples[name].figures() for name in ("lag", "response"))
-        )
-        lag = {name: lag[name] for name in JUDGED}
-        host = self.host.samples.columns
-        return RunEvidence(self.directory, self.observation, {"whole": lag}, {"whole": response}, host)
+        figures = self.statistics
+        lag, response = (figures.samples[name].figures() for name in ("lag", "response"))
+        observed = self.observed or Evidence(self.directory)
+        whole = RunPhase(figures.requests, figures.failures, response, {name: lag[name] for name in JUDGED})
+        return replace(observed, phases={WHOLE: whole}, host=self.host.samples.columns)
 
     @cached_property
     def findings(self) -> list[Finding]:

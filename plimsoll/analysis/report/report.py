@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from plimsoll.analysis.evidence.run import Observer
+from plimsoll.analysis.evidence.measure import Observer
 from plimsoll.analysis.page.shell import FORMATS, draw_pictures, write_page
 from plimsoll.analysis.report.comparison_cautions import find_lost_runs
 from plimsoll.analysis.report.contents import Report, render_report
@@ -126,8 +126,8 @@ def make_report(
     for run in directories:
         try:
             observer = Observer(run)
-            figures = measure(run, advance, compared=several, watch=observer.watch).condensed()
-            measured.append((run, figures, observer.observation()))
+            figures = measure(run, advance, compared=several, watch=observer.observe).condensed()
+            measured.append((run, figures, observer.run()))
         except RunDirectoryError as error:
             if run.path in found.named or len(directories) == 1:
                 raise

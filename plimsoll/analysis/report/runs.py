@@ -8,7 +8,7 @@ from statistics import median
 
 import numpy as np
 
-from plimsoll.analysis.evidence.run import Observation
+from plimsoll.analysis.evidence.run import MeasuredRun as Evidence
 from plimsoll.analysis.page.chart import RUN_COLOURS
 from plimsoll.analysis.report.host_series import Series, disk_latency_of, done_of, send_of
 from plimsoll.analysis.report.measured_run import MeasuredRun, Run
@@ -155,10 +155,10 @@ class ScenarioRuns:
         return any(len(backend.runs) > 1 for backend in self.backends)
 
 
-def number_runs(measured: Sequence[tuple[RunDirectory, RunFigures, Observation]]) -> list[MeasuredRun]:
+def number_runs(measured: Sequence[tuple[RunDirectory, RunFigures, Evidence]]) -> list[MeasuredRun]:
     """Return the runs of a report, numbered, with the colours of their backends."""
     runs = [
-        MeasuredRun(directory, statistics, number, observation=seen)
+        MeasuredRun(directory, statistics, number, observed=seen)
         for number, (directory, statistics, seen) in enumerate(measured)
     ]
     by_backend: dict[str, list[MeasuredRun]] = {}

@@ -9,9 +9,9 @@ from plimsoll.analysis.compare.comparison import Comparison
 from plimsoll.analysis.compare.decision import Outcome
 from plimsoll.analysis.compare.page import figure
 from plimsoll.analysis.compare.questions import orders_of
-from plimsoll.analysis.compare.runs import WHOLE, ComparedRun
 from plimsoll.analysis.compare.verdicts import GateVerdict
 from plimsoll.analysis.evidence.finding import Finding
+from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
 from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted, percent, significant
 
@@ -153,14 +153,14 @@ def _facts(found: Comparison, evidence: str) -> Iterator[tuple[str, str]]:
     yield "Load", "; ".join(dict.fromkeys(_load(run) for run in runs)) + "."
     counts = [f"{len(side.runs)} on {side.name}" for side in sides]
     yield "Runs", f"{counted(len(runs), 'run')}, {' and '.join(counts)}{_turns(found)}; {_days(runs)}."
-    requests = sum(run.levels.phases[WHOLE].requests for run in runs)
-    failed = sum(run.levels.phases[WHOLE].errors for run in runs)
+    requests = sum(run.phases[WHOLE].requests for run in runs)
+    failed = sum(run.phases[WHOLE].failures for run in runs)
     of_them = f"{failed:,} of them failed" if failed else "none failed"
     yield "Requests", f"{requests:,} measured; {of_them}."
     yield "Evidence", evidence
 
 
-def _load(run: ComparedRun) -> str:
+def _load(run: MeasuredRun) -> str:
     facts = run.directory.facts
     logs = ", ".join(dict.fromkeys(log.path.rsplit("/", 1)[-1] for log in facts.logs))
     of = f" of {logs}" if logs else ""
@@ -180,7 +180,7 @@ def _turns(found: Comparison) -> str:
     return ", taking turns" if all(order.interleaved for order in orders) else ", not taking turns"
 
 
-def _days(runs: Sequence[ComparedRun]) -> str:
+def _days(runs: Sequence[MeasuredRun]) -> str:
     began = sorted(_utc(run.started_at) for run in runs if run.started_at)
     if not began:
         return "when is not known"

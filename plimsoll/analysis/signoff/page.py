@@ -14,9 +14,9 @@ from plimsoll.analysis.compare.page import (
     runs_table,
 )
 from plimsoll.analysis.compare.questions import Side
-from plimsoll.analysis.compare.runs import WHOLE, ComparedRun
+from plimsoll.analysis.evidence.checks import run_findings
 from plimsoll.analysis.evidence.finding import FindingKind
-from plimsoll.analysis.evidence.run import run_findings
+from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.report.sections.against_log import (
@@ -146,7 +146,7 @@ def scenarios_table(found: Comparison) -> Table:
                 f"{letter}: {side.name}",
                 count(len(runs)),
                 repeats,
-                count(sum(run.levels.phases[WHOLE].requests for run in runs)),
+                count(sum(run.phases[WHOLE].requests for run in runs)),
                 busy,
                 f"{_when(min(began))} … {_when(max(began))}" if began else ABSENT,
             ]
@@ -183,7 +183,7 @@ def circumstances_table(found: Comparison) -> Table:
 def download_table(found: Comparison) -> Table | None:
     """Return the control experiment, the download: every run of it; None where none was run."""
     rows = [
-        Row(run.name, [side.name, milliseconds(run.levels.service_p50_ms), _requests(run)])
+        Row(run.name, [side.name, milliseconds(run.service_p50_ms), _requests(run)])
         for side in (found.baseline, found.candidate)
         for run in _controls(side)
     ]
@@ -204,8 +204,9 @@ def lag_table(found: Comparison) -> Table | None:
     for side in (found.baseline, found.candidate):
         for run in side.runs:
             if run.directory.facts.loop == "open":
-                lag_ms, response_ms = run.levels.lag_p999_ms, run.levels.phases[WHOLE].times_ms["p99.9"]
-                kinds = [finding.kind for finding in run_findings(run.evidence)]
+                whole = run.phases[WHOLE]
+                lag_ms, response_ms = whole.lag_ms["p99.9"], whole.response_ms["p99.9"]
+                kinds = [finding.kind for finding in run_findings(run)]
                 limited = FindingKind.GENERATOR_LIMITED in kinds
                 cells = [
                     side.name,
@@ -226,18 +227,18 @@ def lag_table(found: Comparison) -> Table | None:
     return Table("Control experiment: the generator's lag", caption, columns, rows) if rows else None
 
 
-def _controls(side: Side) -> list[ComparedRun]:
+def _controls(side: Side) -> list[MeasuredRun]:
     return [run for run in side.runs if run.directory.facts.is_control]
 
 
-def _company(run: ComparedRun) -> str | None:
+def _company(run: MeasuredRun) -> str | None:
     """Return what loaded the same clone at the same time (hostile)."""
     together = run.directory.facts.together
     return together.company if together else None
 
 
-def _requests(run: ComparedRun) -> str:
-    return count(run.levels.phases[WHOLE].requests)
+def _requests(run: MeasuredRun) -> str:
+    return count(run.phases[WHOLE].requests)
 
 
 def _some(values: Iterable[str | None]) -> str:
@@ -251,7 +252,7 @@ def _when(instant: datetime) -> str:
     return f"{known.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
-def _program(run: ComparedRun) -> str | None:
+def _program(run: MeasuredRun) -> str | None:
     program = run.directory.facts.program
     further = [
         f"{key} {value}" for key, value in (program.model_extra or {}).items() if isinstance(value, str)
@@ -259,39 +260,39 @@ def _program(run: ComparedRun) -> str | None:
     return ", ".join([" ".join(filter(None, (program.name, program.version))), *further])
 
 
-def _host(run: ComparedRun) -> str | None:
+def _host(run: MeasuredRun) -> str | None:
     host = run.directory.facts.host
     memory = f"{host.memory_bytes / _GIB:.1f} GiB" if host.memory_bytes else None
     cpus = counted(host.cpus, "processor") if host.cpus else None
     return ", ".join(filter(None, (host.hostname, host.cpu, cpus, memory, host.kernel)))
 
 
-def _experiment(run: ComparedRun) -> str | None:
+def _experiment(run: MeasuredRun) -> str | None:
     experiment = run.directory.facts.experiment
     return experiment.name if experiment else None
 
 
-def _target(run: ComparedRun) -> str | None:
+def _target(run: MeasuredRun) -> str | None:
     target = run.directory.facts.target
     return target.url if target else None
 
 
-def _logs(run: ComparedRun) -> str | None:
+def _logs(run: MeasuredRun) -> str | None:
     return ", ".join(log.path.rsplit("/", 1)[-1] for log in run.directory.facts.logs)
 
 
-def _seed(run: ComparedRun) -> str | None:
+def _seed(run: MeasuredRun) -> str | None:
     seed = run.directory.facts.seed
     return None if seed is None else str(seed)
 
 
-def _clone(run: ComparedRun) -> str | None:
+def _clone(run: MeasuredRun) -> str | None:
     storage = run.directory.facts.storage
     driver = storage.clone.get("driver") if storage else None
     return driver if isinstance(driver, str) else None
 
 
-_CIRCUMSTANCES: dict[str, Callable[[ComparedRun], str | None]] = {
+_CIRCUMSTANCES: dict[str, Callable[[MeasuredRun], str | None]] = {
     "backend": lambda run: run.directory.facts.backend,
     "emulated": lambda run: run.emulated,
     "cloned by": _clone,

@@ -6,12 +6,14 @@ A measure has values only of what succeeded. Without its failures, a backend on 
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.percentiles import PERCENTILES, rank
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, TimeFigures, Times, rank
 from plimsoll.analysis.statistics.phases import NEVER_NS, PHASES
 from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.events import ITERATION_FAILED, Event, Measures, Saturation
@@ -20,6 +22,89 @@ _SHOWN = ("p50", "p90", "p99")
 _NS = {"ms": 1e6, "s": 1e9}  # of a measure that is a time
 MS_OF = {"ms": 1.0, "s": 1000.0}  # the units of measures that are times
 SERVER_CPU = "server cpu: "  # what the server says of a request, which has failures of its own
+
+
+@dataclass(frozen=True)
+class StepFigures:
+    """The median of a step, or of a measure, and its unit.
+
+    The median is None where it is censored: then it is at least `at_least`, None where that is not known.
+    Of a measure `values` are all of them, and `failed_ms` the least that each of those would be whose
+    iteration failed; of a step, `route` is its number in the run's records.
+    """
+
+    median: float | None
+    unit: str
+    measure: bool
+    at_least: float | None = None
+    values: tuple[float, ...] = field(default=(), compare=False, repr=False)
+    failed_ms: tuple[float, ...] = ()
+    route: int | None = field(default=None, compare=False)
+
+    @property
+    def tries(self) -> int:
+        """How often a measure was tried: its values, and those whose iteration failed."""
+        return len(self.values) + len(self.failed_ms)
+
+    @property
+    def least(self) -> float:
+        """The least that the median can be: endless where half failed, and their time-out is not known."""
+        found = self.at_least if self.median is None else self.median
+        return math.inf if found is None else found
+
+
+def measured_steps(
+    measures: Measures, failures: "Failures", units: Mapping[str, str]
+) -> dict[str, StepFigures]:
+    """Return the figures of each measure by name (hostile); `units` are the units of the whole run."""
+    return {
+        name: measured_step(
+            measures.values.get(name, ()),
+            units.get(name, "ms"),
+            tuple(one.least_ms for one in failures.get(name, ())),
+        )
+        for name in dict.fromkeys((*measures.values, *failures))
+    }
+
+
+def timed_step(times: Times, route: int) -> StepFigures:
+    """Return the step of a route whose requests took `times`."""
+    found = TimeFigures.of({"p50": int(middle(times.values_us))}, times.failed.from_us)
+    return StepFigures(found["p50"], "ms", measure=False, at_least=found.censored.get("p50"), route=route)
+
+
+def measured_step(values: Sequence[float], unit: str, failed_ms: tuple[float, ...]) -> StepFigures:
+    """Return the step of a measure with `values`, and failures of at least `failed_ms`.
+
+    Of what is no time, a failure is no bound: the median is that of the values alone, if there are any.
+    """
+    each_ms = MS_OF.get(unit)
+    least = [one_ms / each_ms for one_ms in failed_ms] if each_ms else []
+    median, at_least = median_with(values, least) if len(values) + len(least) else (None, None)
+    return StepFigures(median, unit, True, at_least, tuple(values), failed_ms)
+
+
+def middle(values: NDArray[Any]) -> float:
+    """Return the median of at least one value: its nearest rank, so always one of them."""
+    position = rank(PERCENTILES["p50"], len(values)) or 1  # the only one is the median
+    return float(np.partition(values, position - 1)[position - 1])
+
+
+def damaged_measures(events: list[Event]) -> frozenset[str]:
+    """Return the names (hostile) of measures with a value that is no figure, or with two units."""
+    found = Measures()
+    names = set()
+    for event in events:
+        if event.name != "measure":
+            continue
+        name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
+        try:
+            if not isinstance(name, str) or not isinstance(unit, str) or not is_figure(value):
+                raise ValueError("no measure")
+            found.add(name, value, unit)
+        except ValueError:
+            names.add(str(name))
+    return frozenset(names)
 
 
 def summaries(measures: Measures) -> dict[str, dict[str, object]]:

@@ -169,7 +169,7 @@ def timeout_us(facts: RunFacts) -> int | None:
 
 
 @dataclass(frozen=True)
-class PhaseRequests:
+class KeptRequests:
     """Requests in the order in which they were due, shape (n,) each; `due_ms` counts from the first one.
 
     `response_us` are as they count: failures at their time-out.
@@ -199,25 +199,25 @@ class PhaseRequests:
         worst = worst_us(self.response_us)
         return None if worst is None else float(worst) / 1000
 
-    def of_route(self, number: int) -> "PhaseRequests":
+    def of_route(self, number: int) -> "KeptRequests":
         """Return those of one route."""
         return self._at(self.route == number)
 
-    def between(self, first: int, last: int) -> "PhaseRequests":
+    def between(self, first: int, last: int) -> "KeptRequests":
         """Return those from place `first` to before place `last`."""
         found = self._at(slice(first, last))
         return replace(found, due_ms=found.due_ms - found.due_ms[:1])
 
-    def first_ms(self, length_ms: int) -> "PhaseRequests":
+    def first_ms(self, length_ms: int) -> "KeptRequests":
         """Return those that were due in so many milliseconds from the first on."""
         return self._at(slice(0, int(np.searchsorted(self.due_ms, length_ms, side="right"))))
 
-    def thinned(self, count: int) -> "PhaseRequests":
+    def thinned(self, count: int) -> "KeptRequests":
         """Return `count` of them."""
         return self._at(drawn(len(self), count))
 
-    def _at(self, which: Any) -> "PhaseRequests":
-        return PhaseRequests(
+    def _at(self, which: Any) -> "KeptRequests":
+        return KeptRequests(
             self.due_ms[which], self.response_us[which], self.route[which], self.failed[which]
         )
 
@@ -227,7 +227,7 @@ def drawn(size: int, count: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(_SEED).choice(size, count, replace=False))
 
 
-def cut_alike(runs: Sequence[PhaseRequests], ppm: int) -> list[PhaseRequests] | None:
+def cut_alike(runs: Sequence[KeptRequests], ppm: int) -> list[KeptRequests] | None:
     """Return `runs` cut to one length and one count, for percentile q = `ppm`/10⁶.
 
     None where they can stay as they are: what the percentile means at each of their counts differs by 1 % at

@@ -226,21 +226,22 @@ def measure(
     progress: Progress = lambda _: None,
     *,
     compared: bool = False,
-    watch: Callable[[Records], None] = lambda _: None,
+    watch: Callable[[Records, CountedRequests], None] = lambda *_: None,
 ) -> RunStatistics:
     """Read every record of `run` once and return its figures.
 
     `progress` is called with the number of records that were read since its last call. Phases are measured
     of a run whose disks were saturated, and of one that is `compared` with others. `watch` is given each
-    block of records, so that whoever wants them too need not read them again.
+    block of records, and what counts of it, so that whoever wants them too need not read them again.
     """
     busy = saturation(run.events)
     phases = PhaseSlices(busy.start_ns, busy.stop_ns) if busy else PhaseSlices() if compared else None
     limit_us = timeout_us(run.facts)
     collection = Collection(phases, limit_us)
     for block in run.requests.blocks():
-        collection.add(CountedRequests.of(block, limit_us))
-        watch(block)
+        counted = CountedRequests.of(block, limit_us)
+        collection.add(counted)
+        watch(block, counted)
         progress(len(block))
     if not collection.requests:
         raise NoRequestsError(

@@ -1,4 +1,4 @@
-"""What a run says of itself at its end: summary.json, its lines on the terminal, and whether it was late."""
+"""What a run says of itself at its end: summary.json, and the lines on the terminal."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,21 +15,9 @@ from plimsoll.rundir.facts import RUN_FORMAT
 from plimsoll.rundir.read import RunDirectory, read_facts
 from plimsoll.rundir.write import UnsentCounts
 
-_LIMIT_LAG_MS = 1.0
-_LIMIT_FRACTION = 0.05
 _TIMES = ("response", "service", "lag", "ttfb")
 _MOST_ROWS = 5
 _NARROW, _WIDE = 34, 60  # letters of a name
-
-
-def is_late(lag_ms: float | None, response_ms: float | None) -> bool:
-    """Return whether a generator with this lag limits a response time, both being the same percentile.
-
-    Its lag is then too long both in itself and beside what it measured (docs/run-format.md).
-    """
-    if lag_ms is None or response_ms is None:
-        return False
-    return lag_ms > max(_LIMIT_LAG_MS, _LIMIT_FRACTION * response_ms)
 
 
 def summarise(directory: Path, measures: Measures, unsent: UnsentCounts) -> dict[str, object]:

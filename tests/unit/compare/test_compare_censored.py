@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.analysis.compare.metrics import CensoredError, NoFigureError, Reading, metric_of
-from plimsoll.analysis.compare.runs import WHOLE, ComparedRun, levels_of
+from plimsoll.analysis.evidence.measure import measure_run
+from plimsoll.analysis.evidence.run import WHOLE
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import runs_of, write_both, write_comparable
@@ -31,11 +32,9 @@ def test_a_figure_is_given_where_it_is_no_failure(
     tmp_path: Path, what: str, metric: str, phase: str, timeout_s: float | None, says: str, lost: str | None
 ) -> None:
     path = write_comparable(tmp_path / "run", "nvme", 1, 0, 50.0, errors=10, timeout_s=timeout_s)
-    directory = RunDirectory.open(path)
-    levels = levels_of(directory)
-    run = ComparedRun(directory, levels)
-    reading = Reading(run, levels.phases[phase], metric, "in the whole run")
-    assert (lost in reading.phase.censored) is (lost is not None), what
+    run = measure_run(RunDirectory.open(path))
+    reading = Reading(run, run.phases[phase], metric, "in the whole run")
+    assert (lost in reading.phase.response_ms.censored) is (lost is not None), what
     if not says:
         assert metric_of(metric).value(reading) > 0
         return
@@ -48,14 +47,11 @@ def test_a_figure_is_given_where_it_is_no_failure(
 
 def test_the_median_of_a_step_that_fails_is_censored_too(tmp_path: Path) -> None:
     path = write_comparable(tmp_path / "run", "nvme", 1, 0, 50.0, errors=800, timeout_s=5.0)
-    directory = RunDirectory.open(path)
-    levels = levels_of(directory)
-    step = levels.phases[WHOLE].steps["page"]
+    run = measure_run(RunDirectory.open(path))
+    step = run.phases[WHOLE].steps["page"]
     assert (step.median, step.at_least, step.least) == (None, 5000.0, 5000.0)
     with pytest.raises(CensoredError, match="at least 5 s"):
-        metric_of("measure page").value(
-            Reading(ComparedRun(directory, levels), levels.phases[WHOLE], "measure page", "in the whole run")
-        )
+        metric_of("measure page").value(Reading(run, run.phases[WHOLE], "measure page", "in the whole run"))
 
 
 def test_two_sides_that_fail_alike_are_not_compared_by_how_fast_they_did(tmp_path: Path) -> None:
@@ -89,8 +85,8 @@ def test_figures_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     path = write_comparable(tmp_path / "run", "nvme", 1, 0, 50.0, errors=3, timeout_s=30.0)
     records = load_records(path)
     took_ms = np.where(records["error"] > 0, 30_000, records["total_us"] / 1000)
-    whole = levels_of(RunDirectory.open(path)).phases[WHOLE]
-    assert whole.errors == 3
-    assert whole.times_ms["mean"] == pytest.approx(took_ms.mean())
-    assert whole.times_ms["p99"] == sorted(took_ms)[1484]
-    assert whole.times.shown("p99.9") == "≥ 30 s"
+    whole = measure_run(RunDirectory.open(path)).phases[WHOLE]
+    assert whole.failures == 3
+    assert whole.response_ms["mean"] == pytest.approx(took_ms.mean())
+    assert whole.response_ms["p99"] == sorted(took_ms)[1484]
+    assert whole.response_ms.shown("p99.9") == "≥ 30 s"

@@ -16,7 +16,7 @@ from plimsoll.analysis.compare.looks import LOOKS_FILE, Look, number_of
 from plimsoll.analysis.statistics.binomial import ShareOfRuns
 from plimsoll.analysis.statistics.percentiles import P999
 from plimsoll.analysis.statistics.permutation import spent, t_cdf, t_quantile
-from plimsoll.analysis.statistics.requests import PhaseRequests, cut_alike
+from plimsoll.analysis.statistics.requests import KeptRequests, cut_alike
 from plimsoll.analysis.statistics.stalls import excluded_share, far_worse, worst_us
 from plimsoll.cli import main
 from plimsoll.rundir.records import Records
@@ -100,10 +100,10 @@ def test_equal_counts_stay_as_they_are(tmp_path: Path) -> None:
     assert "Compared at" not in found["gates"][0]["says"]
 
 
-def _times(count: int, length_ms: int) -> PhaseRequests:
+def _times(count: int, length_ms: int) -> KeptRequests:
     due_ms = np.linspace(0, length_ms, count).astype(np.uint32)
     nothing = np.zeros(count, dtype=np.uint16)
-    return PhaseRequests(due_ms, np.arange(count, dtype=np.uint32), nothing, nothing.astype(np.bool_))
+    return KeptRequests(due_ms, np.arange(count, dtype=np.uint32), nothing, nothing.astype(np.bool_))
 
 
 ALIKE: list[tuple[str, tuple[int, int], tuple[int, int], tuple[int, int] | None]] = [

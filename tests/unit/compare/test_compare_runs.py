@@ -67,14 +67,14 @@ def test_the_figures_are_those_of_the_report(tmp_path: Path) -> None:
     assert len(ours) == 8
     for run in ours:
         theirs = runs[run.directory.path]
-        whole = run.levels.phases["whole"]
-        assert whole.times_ms == theirs.samples["response"].figures_ms()
-        assert run.levels.service_p50_ms == theirs.samples["service"].figures_ms()["p50"]
-        assert run.levels.lag_p999_ms == theirs.samples["lag"].figures_ms()["p99.9"]
-        assert (whole.requests, whole.errors) == (theirs.requests, theirs.total.errors)
+        whole = run.phases["whole"]
+        assert whole.response_ms.ms == theirs.samples["response"].figures_ms()
+        assert run.service_p50_ms == theirs.samples["service"].figures_ms()["p50"]
+        assert whole.lag_ms["p99.9"] == theirs.samples["lag"].figures_ms()["p99.9"]
+        assert (whole.requests, whole.failures) == (theirs.requests, theirs.total.errors)
         assert theirs.phases
         for phase in ("before", "during", "after"):
-            assert run.levels.phases[phase].requests == len(theirs.phases.all_of(phase))
+            assert run.phases[phase].requests == len(theirs.phases.all_of(phase))
         assert whole.steps["page"].median == theirs.routes["1 page"].response_ms["p50"]
     assert found.verdict == "PASS"
 

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.analysis.evidence.agreement import side_findings
 from plimsoll.analysis.evidence.answers import RouteAnswers
-from plimsoll.analysis.evidence.run import Observation, RunEvidence
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import runs_of, write_both
 
@@ -70,5 +70,5 @@ def test_answers_are_compared_over_one_mix(
 ) -> None:
     write_both(tmp_path)
     directory = RunDirectory.open(runs_of(tmp_path)[0])
-    one, other = (RunEvidence(directory, Observation(routes=routes), {}, {}) for routes in (first, second))
+    one, other = (MeasuredRun(directory, answers=routes) for routes in (first, second))
     assert {each.kind.value.name for each in side_findings([one], [other], "author")} == kinds

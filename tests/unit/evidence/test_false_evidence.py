@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.evidence.run import SENT_LATE
+from plimsoll.analysis.evidence.generator import SENT_LATE
 from plimsoll.cli import main
 from plimsoll.rundir.check import records_sha256
 from plimsoll.rundir.read import RunDirectory

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from plimsoll.analysis.compare.runs import compared_run
-from plimsoll.analysis.evidence.run import unfit
+from plimsoll.analysis.evidence.checks import unfit
+from plimsoll.analysis.evidence.measure import measure_run
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
@@ -101,4 +101,4 @@ def test_prometheus_is_told_nothing_of_what_nobody_knows(tmp_path: Path) -> None
 
 def reasons(path: Path) -> list[str]:
     run = RunDirectory.open(path)
-    return unfit(compared_run(run).evidence)
+    return unfit(measure_run(run))

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.compare.runs import WHOLE, levels_of
+from plimsoll.analysis.evidence.measure import measure_run
+from plimsoll.analysis.evidence.run import WHOLE
 from plimsoll.analysis.regress.intake import add_runs, select_readable
 from plimsoll.analysis.regress.nights import ExperimentHistory, NightSeries, build_series
 from plimsoll.analysis.regress.store import open_history
@@ -27,13 +28,13 @@ def test_a_history_knows_what_is_censored(
 ) -> None:
     folder = write_night(tmp_path / "results", 1, {"nvme": 50.0}, errors=800, timeout_s=timeout_s)
     (path,) = (folder / "runs").iterdir()
-    measured = levels_of(RunDirectory.open(path))
+    measured = measure_run(RunDirectory.open(path))
     with open_history(tmp_path / "h.sqlite") as kept:
         add_runs(kept, select_readable([tmp_path / "results"]))
         (row,) = kept.runs()
-        loaded = kept.load(row).levels
+        loaded = kept.load(row)
     assert loaded.phases == measured.phases
-    assert loaded.phases[WHOLE].at_least_ms["p99.9"] == at_least
+    assert loaded.phases[WHOLE].response_ms.censored["p99.9"] == at_least
     assert loaded.phases[WHOLE].steps["page"].at_least == at_least
     assert {(WHOLE, "p99.9"), (WHOLE, "measure page")} <= row.censored
     assert ("during", "p99") in row.censored and ("before", "p50") in row.censored

@@ -39,7 +39,7 @@ def measured(*paths: Path) -> list[MeasuredRun]:
     for number, path in enumerate(paths):
         run = RunDirectory.open(path)
         figures, observation = measured_and_observed(run)
-        found.append(MeasuredRun(run, figures, number, observation=observation))
+        found.append(MeasuredRun(run, figures, number, observed=observation))
     return found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.analysis.statistics.summary import is_late
+from plimsoll.analysis.evidence.generator import is_late
 
 RULE: list[tuple[str, float | None, float | None, bool]] = [
     ("a millisecond, beside what is faster than it", 1.0, 0.5, False),

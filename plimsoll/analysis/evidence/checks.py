@@ -1,0 +1,177 @@
+"""All checks of runs as evidence, by themselves and side by side: the gatekeeper. Pure.
+
+`report`, `compare`, `signoff`, `regress` and `merge` have no rules of their own. docs/evidence.md lists all
+findings.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from plimsoll.analysis.evidence.agreement import log_findings, side_findings
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.generator import (
+    find_lateness,
+    find_shared_machine,
+    lag_findings,
+    load_findings,
+    percentiles_out_of_reach,
+)
+from plimsoll.analysis.evidence.poolwork import pool_findings
+from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
+from plimsoll.analysis.evidence.storage import cache_findings, drive_findings, precondition_findings
+from plimsoll.common.errors import Severity
+from plimsoll.common.units import counted, milliseconds, share, significant
+from plimsoll.rundir.records import HEADER_BYTES, RECORD
+
+_OF_DEATH = (FindingKind.TARGET_DIED, FindingKind.INCOMPLETE)
+# What `answers: false` in gates.yml turns into doubts.
+ANSWERS = frozenset(
+    {
+        FindingKind.MORE_FAILURES,
+        FindingKind.EMPTY_ANSWERS,
+        FindingKind.OTHER_ANSWERS,
+        FindingKind.NOT_AS_LOGGED,
+    }
+)
+_UNREAD_FRACTION = 0.01
+_RETRIED_FRACTION = 0.01
+_WAITED = 1.05  # times the p99.9 without waiting for one's own client, past which that wait is a doubt
+
+_Found = Iterator[tuple[FindingKind, str, str | None]]
+
+
+def run_findings(run: MeasuredRun) -> Iterator[Finding]:
+    """Yield what is wrong with a run by itself."""
+    for kind, text, remedy in (
+        *_ending(run),
+        *_records(run),
+        *find_lateness(run),
+        *find_shared_machine(run),
+        *_saturator(run),
+        *_target(run),
+        *_connections(run),
+        *_parts(run),
+        *pool_findings(run.pool_work),
+    ):
+        spares = percentiles_out_of_reach(run) if kind is FindingKind.GENERATOR_LIMITED else frozenset[str]()
+        yield Finding(kind, f"{run.name} {text}", (run.name,), run.scenario, own_remedy=remedy, spares=spares)
+
+
+def unfit(run: MeasuredRun) -> list[str]:
+    """Return why nothing can be decided by a run, without its name, with remedies (hostile)."""
+    bad = [finding for finding in run_findings(run) if finding.disqualifies]
+    return [finding.sentence.removeprefix(f"{run.name} ") for finding in bad]
+
+
+def findings_of_sides(
+    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], names: tuple[str, str]
+) -> list[Finding]:
+    """Return all findings on the runs of one scenario on two sides that are called `names`, but for copies.
+
+    Where only the candidate lost its target, that, and that its run then failed, shows it to be worse.
+    """
+    scenario = (*baseline, *candidate)[0].scenario if baseline or candidate else ""
+    found = [finding for run in baseline for finding in run_findings(run)]
+    alive = not any(run.silence for run in baseline)
+    for run in candidate:
+        died = alive and run.silence is not None
+        found += [replace(finding, worse=died and finding.kind in _OF_DEATH) for finding in run_findings(run)]
+    for side, runs in zip(names, (baseline, candidate), strict=True):
+        found += log_findings(runs, side, scenario)
+    found += side_findings(baseline, candidate, scenario)
+    found += load_findings([*baseline, *candidate], scenario)
+    found += cache_findings((baseline, candidate), names, scenario)
+    found += precondition_findings([*baseline, *candidate], scenario)
+    found += drive_findings([*baseline, *candidate], scenario)
+    found += lag_findings(baseline, candidate, scenario)
+    return found
+
+
+def _ending(run: MeasuredRun) -> _Found:
+    directory, reason = run.directory, run.directory.facts.reason
+    if directory.killed:
+        yield FindingKind.KILLED, "was killed.", None
+    elif directory.status == "running":
+        yield FindingKind.RUNNING, "has not ended yet.", None
+    elif directory.status != "complete":
+        because = f" ({reason.rstrip('.')})" if reason else ""
+        how = "failed" if directory.status == "failed" else "was interrupted"
+        yield FindingKind.INCOMPLETE, f"{how}{because}.", None
+    elif directory.summary is None:
+        text = "says that it is complete, but summary.json is missing, so nobody knows whether all is there."
+        yield FindingKind.TRUNCATED, text, None
+
+
+def _records(run: MeasuredRun) -> _Found:
+    directory, summary = run.directory, run.directory.summary
+    if summary is None or directory.status != "complete":
+        return
+    sent, there = summary.requests.sent, directory.requests.count
+    if sent is not None and sent != there:
+        text = f"is truncated: {sent:,} requests were sent, and requests.npy holds {there:,}."
+        yield FindingKind.TRUNCATED, text, None
+    elif (directory.requests.path.stat().st_size - HEADER_BYTES) % RECORD.itemsize:
+        yield FindingKind.TRUNCATED, "is truncated: the last record of requests.npy is cut off.", None
+    found = run.records_sha256
+    if summary.records_sha256 and found and summary.records_sha256 != found:
+        text = "holds other records in requests.npy than those that its summary.json was written for."
+        yield FindingKind.OTHER_RECORDS, text, None
+
+
+def _saturator(run: MeasuredRun) -> _Found:
+    busy, phases = run.saturation, run.directory.facts.phases
+    if busy and busy.error:
+        text = f"had idle disks from then on when {busy.name} gave up ({busy.error.rstrip('.')})."
+        yield FindingKind.SATURATOR_GAVE_UP, text, None
+    elif busy and busy.stop_ns is None and phases and phases.during_s is not None:
+        text = f"has no end of {busy.name}, though its phase had one."
+        yield FindingKind.SATURATOR_GAVE_UP, text, None
+    if busy and busy.retries:
+        why = busy.retries[0].rstrip(".")
+        text = (
+            f"had {busy.name} fail and begin again {counted(len(busy.retries), 'time')} "
+            f"({significant(busy.idle_s, 2)} of {significant(busy.length_s, 2)} s without load): {why}."
+        )
+        yield FindingKind.SATURATOR_RETRIED, text, None
+
+
+def _target(run: MeasuredRun) -> _Found:
+    if run.silence:
+        yield FindingKind.TARGET_DIED, f"lost its target: {run.silence}.", None
+
+
+def _connections(run: MeasuredRun) -> _Found:
+    summary, sent = run.directory.summary, run.directory.requests.count
+    if summary and summary.requests.retried > _RETRIED_FRACTION * sent:
+        retried = counted(summary.requests.retried, "request")
+        part = share(summary.requests.retried, sent)
+        text = f"had to send {retried} ({part}) again, since the server had closed their connections."
+        yield FindingKind.CLOSED_CONNECTIONS, text, None
+    unqueued_ms = summary.unqueued_ms.p999 if summary and summary.unqueued_ms else None
+    whole = run.phases.get(WHOLE)
+    whole_ms = whole.response_ms.least_ms("p99.9") if whole else None
+    if summary and unqueued_ms is not None and (whole_ms is None or whole_ms > _WAITED * unqueued_ms):
+        waiting = summary.requests.client_queued
+        waited = f"{counted(waiting, 'request')} ({share(waiting, sent)})"
+        with_wait = milliseconds(whole_ms) if whole_ms is not None else "that of failures"
+        text = f"had {waited} wait for connections of their own clients: its p99.9 is {with_wait}, and "
+        yield FindingKind.CLIENT_QUEUED, f"{text}{milliseconds(unqueued_ms)} without that.", None
+
+
+def _parts(run: MeasuredRun) -> _Found:
+    facts = run.directory.facts
+    if facts.shard and not facts.merged:
+        text = f"is one share of a run ({facts.shard.index + 1} of {facts.shard.of})."
+        yield FindingKind.SHARD, text, None
+    if facts.merged:
+        for remark in facts.merged.says:
+            if remark.level is Severity.BAD:
+                yield FindingKind.MERGED_BADLY, f"was merged from shards that do not fit: {remark.text}", None
+                break
+    if facts.from_log:
+        yield FindingKind.FROM_LOG, "is no load test: an access log says that this was served.", None
+    unread, lines = (sum(getattr(log, key) or 0 for log in facts.logs) for key in ("failed", "lines"))
+    if lines and unread > _UNREAD_FRACTION * lines:
+        part = f"a log of which {share(unread, lines)} of the lines could not be read."
+        text = f"{'is of' if facts.from_log else 'replayed'} {part}"
+        yield FindingKind.UNREAD_LOG, text, None

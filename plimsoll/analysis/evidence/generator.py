@@ -1,0 +1,218 @@
+"""Whether the generator sent all runs the same load, on time, and kept no server waiting. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.run import JUDGED, WHOLE, MeasuredRun, RunPhase
+from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES
+from plimsoll.common.differences import differing
+from plimsoll.common.units import counted, milliseconds, share
+from plimsoll.rundir.facts import Together
+from plimsoll.rundir.read import RunDirectory
+
+_OF_THE_PLACE = {"target", "connect_to", "backend", "repeat", "user", "imported_from"}
+_VERSIONS = "version"  # the ends of the keys that may matter, but need not
+_MOST_NAMED = 3
+_DIGITS = 12  # of a digest that is shown
+_LIMIT_LAG_MS = 1.0
+_LIMIT_FRACTION = 0.05
+_LAG_APART_MS = 0.5
+_LAG_APART_FRACTION = 0.025
+# Of all cores' time, and of each second: with more, who is slow is not known.
+_MUCH_BUSY = 0.9
+MUCH_TAKEN_MS = 100
+SENT_LATE = "the generator sent late"  # so begins the reason in run.json where that is all
+
+_Found = Iterator[tuple[FindingKind, str, str | None]]
+
+
+def load_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Finding]:
+    """Yield what differs in the load of the runs of one scenario, of both sides."""
+    said = [run.directory.facts.load for run in runs]
+    known = [load.settings for load in said if load is not None]
+    names = tuple(run.name for run in runs)
+    if known and len(known) < len(runs):
+        without = [run.name for run, load in zip(runs, said, strict=True) if load is None]
+        text = f"{without[0]} does not say what shaped its load, as other runs of {scenario} do."
+        yield Finding(FindingKind.UNKNOWN_LOAD, text, tuple(without), scenario)
+    found = dict(differing(known))
+    found |= {key: values for key, values in differing([_done_as(run) for run in runs]) if key not in found}
+    versions = {key: values for key, values in found.items() if key.endswith(_VERSIONS)}
+    for kind, different in (
+        (FindingKind.OTHER_LOAD, {key: found[key] for key in found if key not in versions}),
+        (FindingKind.OTHER_VERSION, versions),
+    ):
+        if different:
+            text = f"The runs of {scenario} are not of one load: {_shown(different)} differ."
+            yield Finding(kind, text, names, scenario)
+
+
+def load_facts(run: MeasuredRun) -> dict[str, Any]:
+    """Return all that is known to have shaped the load of `run` (hostile)."""
+    load = run.directory.facts.load
+    return _done_as(run) | (load.settings if load else {})
+
+
+def late_percentiles(phase: RunPhase) -> list[str]:
+    """Return the percentiles at which the generator's own lag is too long to measure by."""
+    return [name for name, lag in phase.lag_ms.items() if is_late(lag, phase.response_ms.least_ms(name))]
+
+
+def percentiles_out_of_reach(run: MeasuredRun) -> frozenset[str]:
+    """Return the percentiles that the generator's lag does not reach, where only lag was its limit.
+
+    Of the slowest requests, those from such a percentile on, no more than a tenth were sent later than the
+    rule allows at it. The p50 is one if the lag's p95 is short beside it.
+    """
+    facts = run.directory.facts
+    otherwise = facts.generator_limited and not (facts.generator_limited_reason or "").startswith(SENT_LATE)
+    if facts.loop != "open" or facts.merged or otherwise:
+        return frozenset()
+
+    def is_reached(name: str, phase: RunPhase) -> bool:
+        tenth = (MILLION - PERCENTILES[name]) / 10
+        lags_ms = (phase.lag_ms.get(deeper) for deeper in JUDGED if MILLION - PERCENTILES[deeper] <= tenth)
+        lag, response = next(lags_ms, None), phase.response_ms.least_ms(name)
+        return response is not None and (lag is None or is_late(lag, response))
+
+    phases = [phase for phase in run.phases.values() if phase.lag_ms]
+    return frozenset(name for name in JUDGED if not any(is_reached(name, phase) for phase in phases))
+
+
+def find_lateness(run: MeasuredRun) -> _Found:
+    """Yield that the generator limited a run, and by how much."""
+    facts = run.directory.facts
+    reason = facts.generator_limited_reason or ""
+    if reason.startswith(SENT_LATE):  # by how much is said once
+        reason = reason.partition("; ")[2]
+    remedy = f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else None
+    if facts.loop == "open":
+        for name, phase in run.phases.items():
+            late = late_percentiles(phase)
+            if late:
+                shown = ", ".join(
+                    f"{milliseconds(phase.lag_ms[each])} of {milliseconds(phase.response_ms.least_ms(each))} "
+                    f"at {each}"
+                    for each in late[-2:]
+                )
+                where = "" if name == WHOLE else f" {name} the saturator"
+                text = f"was limited by the load generator{where}: its own lag is {shown}."
+                yield FindingKind.GENERATOR_LIMITED, text, remedy
+                return
+    if facts.generator_limited:
+        yield FindingKind.GENERATOR_LIMITED, "was limited by the load generator.", remedy
+
+
+def is_late(lag_ms: float | None, response_ms: float | None) -> bool:
+    """Return whether a generator with this lag limits a response time, both being the same percentile.
+
+    Its lag is then too long both in itself and beside what it measured (docs/run-format.md).
+    """
+    if lag_ms is None or response_ms is None:
+        return False
+    return lag_ms > max(_LIMIT_LAG_MS, _LIMIT_FRACTION * response_ms)
+
+
+def taken_ms_per_s(run: RunDirectory) -> float | None:
+    """Return for how many ms of each second the generator may have kept other programs from a processor.
+
+    Nobody can wait for it while it does not run, nor for longer than all waits together. None where the
+    server has another machine, or none of this is known. Pure.
+    """
+    sender = run.facts.sender
+    if sender is None or sender.ran_ms_per_s is None or sender.others_wait_ms_per_s is None:
+        return None
+    return min(sender.ran_ms_per_s, sender.others_wait_ms_per_s)
+
+
+def find_shared_machine(run: MeasuredRun) -> _Found:
+    """Yield that generator and server were on one machine, where that is felt."""
+    sender, cpus = run.directory.facts.sender, run.directory.facts.host.cpus
+    if sender is None or not sender.beside_server:
+        return
+    taken_ms, busy = taken_ms_per_s(run.directory), sender.cores_busy or 0
+    if (taken_ms or 0) < MUCH_TAKEN_MS and busy < _MUCH_BUSY:
+        return
+    text = f"had generator and server share {counted(cpus, 'core') if cpus else 'a machine'}"
+    if taken_ms is not None:
+        text += (
+            f", of which the generator had one for {sender.ran_ms_per_s:,.0f} ms of each second, and other "
+            f"programs waited for one for {sender.others_wait_ms_per_s:,.0f} ms"
+        )
+    text += f"; the cores were busy for {share(round(1000 * busy), 1000)} of the time" if busy else ""
+    text += ". Part of what was measured may be the generator's doing."
+    yield FindingKind.SHARED_MACHINE, text, None
+
+
+def lag_findings(
+    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], scenario: str
+) -> Iterator[Finding]:
+    """Yield at which percentile the generator's lag is not the same on both sides."""
+    sides = [[run for run in side if run.directory.facts.loop == "open"] for side in (baseline, candidate)]
+    if not all(sides):
+        return
+    for phase in sorted(set.intersection(*(set(run.phases) for side in sides for run in side))):
+        phases = [[run.phases[phase] for run in side] for side in sides]
+        for name in JUDGED:
+            lags = [_middle([each.lag_ms.get(name) for each in side]) for side in phases]
+            times = [_middle([each.response_ms.least_ms(name) for each in side]) for side in phases]
+            (one, other), (first, second) = lags, times
+            if one is None or other is None or first is None or second is None:
+                continue
+            if abs(one - other) > max(_LAG_APART_MS, _LAG_APART_FRACTION * min(first, second)):
+                text = (
+                    f"{scenario}: the load generator's own lag at {name} is {milliseconds(one)} on the "
+                    f"baseline and {milliseconds(other)} on the candidate."
+                )
+                runs = tuple(run.name for side in sides for run in side)
+                yield Finding(FindingKind.LAG_DIFFERS, text, runs, scenario)
+                return
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    known = sorted(value for value in values if value is not None)
+    return known[len(known) // 2] if known else None
+
+
+def _done_as(run: MeasuredRun) -> dict[str, Any]:
+    """Return what the lab and older versions say of the load (hostile)."""
+    facts = run.directory.facts
+    said: dict[str, Any] = {
+        "phases": facts.phases.model_dump() if facts.phases else None,
+        "saturator": run.saturation.name if run.saturation else "none",
+        "loop": facts.loop,
+        "speed": facts.speed,
+        "warmup_s": facts.warmup_s,
+        "seed": facts.seed,
+    }
+    if facts.together:
+        said["together_with"] = _company(facts.together)
+        said["begins_s"] = facts.together.begins_s
+    if facts.load is None:
+        said["logs"] = [
+            {"log": log.path.rsplit("/", 1)[-1], "lines": log.lines, "first": log.first, "last": log.last}
+            for log in facts.logs
+        ]
+        settings = facts.scenario_settings.items()
+        said["settings"] = {key: value for key, value in settings if key not in _OF_THE_PLACE}
+        program = facts.program
+        said["program"] = program.name
+        said["program_version"] = program.version
+    return said
+
+
+def _company(together: Together) -> str:
+    """Return who else loaded the clone, each with the digest of its load: part of what a run went through."""
+    others = sorted(together.others, key=lambda each: each.member)
+    return ", ".join(f"{each.member} {(each.load or '–')[:_DIGITS]}" for each in others)
+
+
+def _shown(different: dict[str, tuple[Any, ...]]) -> str:
+    named = [f"{key} ({_values(values)})" for key, values in list(different.items())[:_MOST_NAMED]]
+    more = f" and {len(different) - len(named)} more" if len(different) > len(named) else ""
+    return ", ".join(named) + more
+
+
+def _values(values: Sequence[object]) -> str:
+    return " / ".join(dict.fromkeys("–" if value is None else str(value) for value in values))
