@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from plimsoll.analysis.statistics.summary import outcome_lines
+from plimsoll.analysis.evidence.summary import outcome_lines
 from plimsoll.common.progress import LiveFigures, is_shown, metrics_params, progress_bar
 from plimsoll.rundir.names import SUMMARY_FILE
 from plimsoll.rundir.read import read_json

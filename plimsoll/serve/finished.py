@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from plimsoll.analysis.evidence.measure import Observer
-from plimsoll.analysis.evidence.run import MeasuredRun as Evidence
+from plimsoll.analysis.evidence.measure import measure_in_detail
+from plimsoll.analysis.evidence.run import DetailedRun
 from plimsoll.analysis.page.chart import Chart, axis, colour_of, layout, points
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.regress.nights import ChangeRow, NightRow, RunRow
 from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS
 from plimsoll.analysis.regress.store import HistoryStore
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.runs import number_runs
-from plimsoll.analysis.statistics.run import RunFigures, measure
 from plimsoll.common.errors import DamagedFileError, HistoryError
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import ABSENT, count, milliseconds, seconds, share, significant
@@ -53,10 +52,10 @@ class Measuring:
 
     def __init__(self, root: Path) -> None:
         self._root, self._lock = root, threading.Lock()
-        self._runs: OrderedDict[Stamp, tuple[RunDirectory, RunFigures, Evidence]] = OrderedDict()
+        self._runs: OrderedDict[Stamp, DetailedRun] = OrderedDict()
         self._reports: OrderedDict[Stamp, bytes] = OrderedDict()
 
-    def measured(self, paths: Sequence[Path]) -> list[MeasuredRun]:
+    def measured(self, paths: Sequence[Path]) -> list[ReportRun]:
         """Return the runs, numbered, as a report has them. Raises RunDirectoryError."""
         with self._lock:
             return number_runs(
@@ -91,11 +90,8 @@ def _kept(kept: "OrderedDict[Stamp, _Kept]", stamp: Stamp, make: Callable[[], _K
     return kept[stamp]
 
 
-def _measure(path: Path) -> tuple[RunDirectory, RunFigures, Evidence]:
-    run = RunDirectory.open(path)
-    observer = Observer(run)
-    figures = measure(run, compared=True, watch=observer.observe).condensed()
-    return run, figures, observer.run()
+def _measure(path: Path) -> DetailedRun:
+    return measure_in_detail(RunDirectory.open(path), sliced=True)
 
 
 def _report(path: Path) -> bytes:
@@ -106,11 +102,11 @@ def _report(path: Path) -> bytes:
 @dataclass(frozen=True)
 class _Figure:
     name: str
-    of: Callable[[MeasuredRun], float | None]
-    shown: Callable[[MeasuredRun], str]
+    of: Callable[[ReportRun], float | None]
+    shown: Callable[[ReportRun], str]
 
 
-def side_by_side(first: MeasuredRun, second: MeasuredRun) -> Table:
+def side_by_side(first: ReportRun, second: ReportRun) -> Table:
     """Return the figures of two runs, and how many times as much the second has."""
     rows = [
         Row(each.name, [each.shown(first), each.shown(second), _times(each.of(first), each.of(second))])
@@ -121,7 +117,7 @@ def side_by_side(first: MeasuredRun, second: MeasuredRun) -> Table:
     return Table("Side by side", caption, columns, rows)
 
 
-def differences_of(first: MeasuredRun, second: MeasuredRun) -> list[str]:
+def differences_of(first: ReportRun, second: ReportRun) -> list[str]:
     """Return in what the two are no pair (hostile)."""
     one, other = first.directory.facts, second.directory.facts
     found = []
@@ -136,9 +132,9 @@ def differences_of(first: MeasuredRun, second: MeasuredRun) -> list[str]:
         found.append(f"Their loads differ: {', '.join(keys[:12]) or 'in more than their settings'}.")
     for run in (first, second):
         if run.status != "complete":
-            found.append(f"{run.name} is {run.status}.")
+            found.append(f"{run.label} is {run.status}.")
         if run.generator_limited:
-            found.append(f"{run.name} was limited by its load generator.")
+            found.append(f"{run.label} was limited by its load generator.")
     return found
 
 
@@ -176,8 +172,8 @@ def _times(first: float | None, second: float | None) -> str:
     return ABSENT if not first or second is None else f"× {significant(second / first)}"
 
 
-def _column(run: MeasuredRun, other: MeasuredRun) -> str:
-    return run.name if run.name != other.name else run.directory.path.name
+def _column(run: ReportRun, other: ReportRun) -> str:
+    return run.label if run.label != other.label else run.directory.path.name
 
 
 @dataclass(frozen=True)

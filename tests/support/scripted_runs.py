@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.statistics.summary import summarise
+from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import RECORD
 from plimsoll.rundir.write import RunWriter

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from plimsoll.analysis.evidence.measure import measure_in_detail
 from plimsoll.analysis.report.runs import group_by_scenario, number_runs
 from plimsoll.analysis.report.sections.slow_windows import SlowWindows, find_slow_windows
 from plimsoll.rundir.read import RunDirectory
-from tests.support.measured import measured_and_observed
 from tests.support.rundir import records, write_run
 from tests.support.stalled_hosts import World
 
@@ -46,10 +46,6 @@ _STORAGE = {"facts": {"disks": [{"device": "nvme0n1"}], "pools": [{"pool": "tank
 
 def stalls_of_runs(paths: Sequence[Path]) -> list[SlowWindows]:
     """What a report finds of these runs of one scenario."""
-    measured = []
-    for path in paths:
-        run = RunDirectory.open(path)
-        statistics, observation = measured_and_observed(run, compared=len(paths) > 1)
-        measured.append((run, statistics.condensed(), observation))
-    (scenario,) = group_by_scenario(number_runs(measured))
+    runs = [measure_in_detail(RunDirectory.open(path), sliced=len(paths) > 1) for path in paths]
+    (scenario,) = group_by_scenario(number_runs(runs))
     return find_slow_windows(scenario)

@@ -1,7 +1,8 @@
 """One pass over the records of a run, for all that is to be known of them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.evidence.answers import AnswerCounter, RouteAnswers
-from plimsoll.analysis.evidence.run import JUDGED, WHOLE, MeasuredRun, RunPhase
+from plimsoll.analysis.evidence.run import JUDGED, WHOLE, DetailedRun, MeasuredRun, RunPhase, RunStatistics
+from plimsoll.analysis.statistics.binomial import clustering, upper_bound_ms
 from plimsoll.analysis.statistics.measures import (
+    StepFigures,
     damaged_measures,
     edges_ns,
     failures_in,
@@ -20,14 +23,24 @@ from plimsoll.analysis.statistics.measures import (
     measures_in,
     timed_step,
 )
-from plimsoll.analysis.statistics.percentiles import PERCENTILES, Microseconds, Sample, Times
-from plimsoll.analysis.statistics.phases import PHASES
+from plimsoll.analysis.statistics.percentiles import (
+    P999,
+    PERCENTILES,
+    FailedTimes,
+    Microseconds,
+    OrderStatistics,
+    Sample,
+    Times,
+)
+from plimsoll.analysis.statistics.phases import PHASES, PhaseSlices
 from plimsoll.analysis.statistics.requests import CountedRequests, KeptRequests, timeout_us
+from plimsoll.analysis.statistics.routes import RouteFigures, RouteTotals
+from plimsoll.analysis.statistics.windows import Timeline, make_windows, minutes_of
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.check import RecordSum, Silence
 from plimsoll.rundir.events import Measures, Saturation, saturation
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import Records
+from plimsoll.rundir.records import CLIENT_QUEUED, TIMEOUT, Records
 
 _LATEST_MS = 0xFFFF_FFFF  # 49 days
 
@@ -61,15 +74,60 @@ def measure_run(
     )
 
 
+def measure_in_detail(
+    directory: RunDirectory, progress: Progress = lambda _: None, *, sliced: bool = False
+) -> DetailedRun:
+    """Measure a run that is drawn. Raises RunDirectoryError.
+
+    Its response times are kept by slices of time, too, where a saturator cuts it into phases, and where it is
+    to be `sliced` anyway, since it is drawn beside others.
+    """
+    observer, busy = Observer(directory), saturation(directory.events)
+    slices = PhaseSlices(busy.start_ns, busy.stop_ns) if busy else PhaseSlices() if sliced else None
+    figures = _gather(directory, read_counted(directory, observer, progress), slices)
+    measures = Measures.of(directory.events)
+    steps = measured_steps(
+        measures, failures_of(directory.events, timeout_us(directory.facts)), measures.units
+    )
+    for name, route in figures.routes.items():
+        steps.setdefault(name.partition(" ")[2], _route_step(name, route))
+    whole = RunPhase(
+        requests=figures.requests,
+        failures=figures.failures,
+        response_ms=figures.samples["response"].figures(),
+        lag_ms=_judged(figures.samples["lag"]),
+        steps=steps,
+    )
+    observed = observer.run()
+    return DetailedRun(
+        directory,
+        {WHOLE: whole},
+        observed.answers,
+        observed.silence,
+        service_p50_ms=figures.samples["service"].percentile_ms(PERCENTILES["p50"]),
+        damaged_measures=damaged_measures(directory.events),
+        statistics=figures.condensed(),
+    )
+
+
+def measure_figures(directory: RunDirectory, progress: Progress = lambda _: None) -> RunStatistics:
+    """Return what is drawn of a run, and all the times behind it. Raises RunDirectoryError."""
+    return _gather(directory, (counted for _, counted in _blocks(directory, progress)))
+
+
 def read_counted(
     directory: RunDirectory, observer: "Observer", progress: Progress = lambda _: None
 ) -> Iterator[CountedRequests]:
     """Yield the requests of a run as they count, block by block, while `observer` sees every record too."""
-    limit_us = timeout_us(directory.facts)
-    for block in directory.requests.blocks():
-        counted = CountedRequests.of(block, limit_us)
+    for block, counted in _blocks(directory, progress):
         observer.observe(block, counted)
         yield counted
+
+
+def _blocks(directory: RunDirectory, progress: Progress) -> Iterator[tuple[Records, CountedRequests]]:
+    limit_us = timeout_us(directory.facts)
+    for block in directory.requests.blocks():
+        yield block, CountedRequests.of(block, limit_us)
         progress(len(block))
 
 
@@ -135,12 +193,11 @@ def _phases(
         for number, times in _by_route(response_us[mask], route[mask], failures[mask]):
             steps.setdefault(names[number], timed_step(times, number))
         response = Sample.of_times(Times.of(response_us[mask], failures[mask]))
-        lag_ms = Sample.of(columns["lag_us"][mask & columns["own_lag"]]).figures_ms()
         phases[name] = RunPhase(
             requests=response.n,
             failures=response.failed.number,
             response_ms=response.figures(),
-            lag_ms={name: lag_ms[name] for name in JUDGED},
+            lag_ms=_judged(Sample.of(columns["lag_us"][mask & columns["own_lag"]])),
             steps=steps,
             kept=kept.get(name),
         )
@@ -163,3 +220,189 @@ def _kept(columns: dict[str, NDArray[Any]]) -> dict[str, KeptRequests]:
     edges = np.searchsorted(columns["phase"][order], range(len(PHASES) + 1)).tolist()
     places = {WHOLE: (0, len(order))} | dict(zip(PHASES, pairwise(edges), strict=True))
     return {name: kept.between(*place) for name, place in places.items()}
+
+
+def _judged(lag: OrderStatistics) -> dict[str, float | None]:
+    figures_ms = lag.figures_ms()
+    return {name: figures_ms[name] for name in JUDGED}
+
+
+def _route_step(name: str, route: RouteFigures) -> StepFigures:
+    """Return the median of a route called by its number, from 1, and its name."""
+    times, median = route.response_ms, "p50" if route.requests > 1 else "max"
+    number = int(name.partition(" ")[0]) - 1
+    return StepFigures(times[median], "ms", False, times.censored.get(median), route=number)
+
+
+def _gather(
+    directory: RunDirectory, requests: Iterable[CountedRequests], slices: PhaseSlices | None = None
+) -> RunStatistics:
+    collection = Collection(slices, timeout_us(directory.facts))
+    for counted in requests:
+        collection.add(counted)
+    if not collection.requests:
+        raise NoRequestsError(
+            f"{directory.path}: every request belongs to the warm-up, so there is nothing to report"
+        )
+    return figures_of(collection, directory.route_name, directory.error_name)
+
+
+class Collection:
+    """The result of one pass. Holds about 20 bytes a request.
+
+    Requests of the warm-up are counted and otherwise left out. `end_ns` is the last instant of any request,
+    `first_start_ns` and `last_done_ns` are of those outside the warm-up.
+    """
+
+    def __init__(self, phases: PhaseSlices | None = None, timeout_us: int | None = None) -> None:
+        """Begin with nothing; `phases`, where given, gets the response times too.
+
+        Failures count at `timeout_us`; where that is None, as slower than every answer.
+        """
+        self.phases = phases
+        self.timeout_us = timeout_us
+        self.requests = 0
+        self.failures = 0
+        self.warmup = 0
+        self.queued = 0
+        self.client_queued = 0
+        self.client_timeouts = 0
+        self.end_ns = 0
+        self.first_start_ns: int | None = None
+        self.last_done_ns = 0
+        self.error_counts: NDArray[np.int64] = np.zeros(256, dtype=np.int64)
+        self.status_counts: NDArray[np.int64] = np.zeros(1 << 16, dtype=np.int64)
+        self.timeline = Timeline()
+        self.routes = RouteTotals()
+        self._service: list[Times] = []
+        self._ttfb: list[Microseconds] = []
+        # Of those that waited for a connection of their own client: how long, and the response times with and
+        # without that.
+        self._client_wait: list[Times] = []
+        self._waited: list[Times] = []
+        self._unqueued: list[Times] = []
+
+    def add(self, counted: CountedRequests) -> None:
+        """Add more requests."""
+        if counted.warmup is not None:
+            self.warmup += len(counted.warmup)
+            ended_ns = CountedRequests(counted.warmup, None).done_ns
+            self.end_ns = max(self.end_ns, int(ended_ns.max()))
+        if len(counted):
+            self._add(counted)
+
+    def _add(self, counted: CountedRequests) -> None:
+        response_us, failures, wrong = counted.response_us, counted.failures, counted.wrong
+        self.requests += len(counted)
+        self.failures += int(failures.sum())
+        self.queued += int(counted.queued.sum())
+        start_ns = int((counted.due_ns + counted.lag_us.astype(np.int64) * 1000).min())
+        self.first_start_ns = start_ns if self.first_start_ns is None else min(start_ns, self.first_start_ns)
+        self.last_done_ns = max(self.last_done_ns, int(counted.done_ns.max()))
+        self.end_ns = max(self.end_ns, self.last_done_ns)
+        self._service.append(Times.of(counted.service_us, failures, counted.wrong_services))
+        ttfb_us = counted.column("ttfb_us")
+        self._ttfb.append(ttfb_us[(ttfb_us > 0) & ~failures])
+        self.timeline.add(counted)
+        if (own := (counted.column("flags") & CLIENT_QUEUED) != 0).any():
+            self._add_client_queued(counted, own)
+        if self.phases is not None:
+            self.phases.add(counted.due_ns, response_us, failures, wrong)
+        self.routes.add(counted)
+        self.status_counts += np.bincount(counted.column("status"), minlength=1 << 16)
+        self.error_counts += np.bincount(counted.column("error"), minlength=256)
+
+    def _add_client_queued(self, counted: CountedRequests, own: NDArray[np.bool_]) -> None:
+        failures, total_us = counted.failures[own], counted.total_us[own]
+        sent = (counted.column("error")[own] != TIMEOUT) | (total_us > 0)
+        self.client_queued += len(sent)
+        self.client_timeouts += int((~sent).sum())
+        self._client_wait.append(Times(counted.lag_us[own]))
+        self._waited.append(Times.of(counted.response_us[own], failures, counted.wrong[own]))
+        unqueued_us, wrong = counted.service_us[own], counted.wrong_services[own]
+        self._unqueued.append(Times.of(unqueued_us[sent], failures[sent], wrong[sent]))
+
+    def samples(self) -> dict[str, Sample]:
+        """Return `response`, `service`, `lag` (of what was not queued) and `ttfb` (of answers).
+
+        Where requests waited for connections of their own clients, also `client_wait` and `unqueued`, the
+        response times without that.
+
+        May be called once: the gathered service times and first bytes are given away.
+        """
+        service, self._service = Times.joined(self._service), []
+        ttfb, self._ttfb = Times.joined([Times(part) for part in self._ttfb]), []
+        values = {
+            "response": self.timeline.response.everything(),
+            "service": service,
+            "lag": self.timeline.lag.everything(),
+            "ttfb": ttfb,
+        }
+        with ThreadPoolExecutor(2) as pool:  # sorting lets go of the interpreter's lock
+            samples = dict(zip(values, pool.map(Sample.of_times, values.values()), strict=True))
+        if self.client_queued:
+            samples["client_wait"] = Sample.of_times(Times.joined(self._client_wait))
+            samples["unqueued"] = self._without_waits(samples["response"])
+        return samples
+
+    def _without_waits(self, response: Sample) -> Sample:
+        """Return `response` with the times of those that waited for their own client replaced."""
+        sample = Sample.of_times(Times.joined(self._waited))
+        waited, failed = sample.sorted_us, response.failed
+        among_equals = np.arange(len(waited)) - np.searchsorted(waited, waited)
+        others_us = np.delete(response.sorted_us, np.searchsorted(response.sorted_us, waited) + among_equals)
+        others_failed = FailedTimes(
+            failed.from_us, failed.number - sample.failed.number, failed.wrong - sample.failed.wrong
+        )
+        return Sample.of_times(Times.joined([Times(others_us, others_failed), *self._unqueued]))
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds from the first start to the last end, outside the warm-up: The Grinder's elapsed time."""
+        return 0.0 if self.first_start_ns is None else (self.last_done_ns - self.first_start_ns) / 1e9
+
+
+def figures_of(
+    collection: Collection, route_name: Callable[[int], str], error_name: Callable[[int], str]
+) -> RunStatistics:
+    """Return the figures of what was collected, which gives its times away; names are looked up by number."""
+    samples = collection.samples()
+    response, elapsed_s = samples["response"], collection.elapsed_s
+    windows, minutes = make_windows(collection.timeline), minutes_of(collection.timeline)
+    clustered = clustering(collection.timeline.response, response)
+    collection.timeline.forget_times()
+    return RunStatistics(
+        requests=collection.requests,
+        failures=collection.failures,
+        timeout_ms=None if collection.timeout_us is None else collection.timeout_us / 1000,
+        warmup=collection.warmup,
+        queued=collection.queued,
+        client_queued=collection.client_queued,
+        client_timeouts=collection.client_timeouts,
+        duration_s=collection.end_ns / 1e9,
+        samples=samples,
+        p999_upper_ms=None if clustered is None else upper_bound_ms(response, P999, clustered),
+        p999_clustering=clustered,
+        windows=windows,
+        timeline=collection.timeline,
+        routes={
+            _distinct(route_name, number): collection.routes.figures(number, elapsed_s)
+            for number in collection.routes.used()
+        },
+        total=collection.routes.all_figures(response, elapsed_s),
+        errors={
+            error_name(number): int(count)
+            for number, count in enumerate(collection.error_counts)
+            if number and count
+        },
+        statuses={
+            int(status): int(collection.status_counts[status])
+            for status in np.flatnonzero(collection.status_counts)
+        },
+        phases=collection.phases,
+        minutes=minutes,
+    )
+
+
+def _distinct(route_name: Callable[[int], str], number: int) -> str:
+    return f"{number + 1} {route_name(number)}"

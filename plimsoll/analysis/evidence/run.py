@@ -1,18 +1,20 @@
 """The one measured run: what its run directory says of itself, and what its records show."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 
 from plimsoll.analysis.evidence.answers import RouteAnswers
-from plimsoll.analysis.evidence.poolwork import PoolWork, pool_work, read_pool_work
+from plimsoll.analysis.evidence.poolwork import PoolWork, read_pool_work
 from plimsoll.analysis.statistics.measures import StepFigures
-from plimsoll.analysis.statistics.percentiles import P999, PERCENTILES, TimeFigures
+from plimsoll.analysis.statistics.percentiles import P999, PERCENTILES, OrderStatistics, Sample, TimeFigures
+from plimsoll.analysis.statistics.phases import PhaseSlices
 from plimsoll.analysis.statistics.requests import KeptRequests
+from plimsoll.analysis.statistics.routes import RouteFigures
+from plimsoll.analysis.statistics.windows import Timeline, Window, Windows
 from plimsoll.rundir.events import Saturation, saturation
 from plimsoll.rundir.find import relative_name
-from plimsoll.rundir.hostfile import Column
 from plimsoll.rundir.read import RunDirectory
 
 WHOLE = "whole"
@@ -43,9 +45,8 @@ class MeasuredRun:
 
     `phases` has the `whole` run, and what was before, during and after a saturator; none of a run whose
     requests were only counted. `answers` are what came back, by route. `silence` says why the target counts
-    as dead; None where it lives. `records_sha256` is None where it was not computed. `host` has the columns
-    of its host.csv, where somebody has read them already. `night` tells it from runs of other nights, which
-    are called alike.
+    as dead; None where it lives. `records_sha256` is None where it was not computed. `night` tells it from
+    runs of other nights, which are called alike.
     """
 
     directory: RunDirectory
@@ -55,7 +56,6 @@ class MeasuredRun:
     records_sha256: str | None = None
     service_p50_ms: float | None = None
     damaged_measures: frozenset[str] = frozenset()
-    host: Mapping[str, Column] | None = None
     night: str = ""
 
     @cached_property
@@ -93,7 +93,7 @@ class MeasuredRun:
     @cached_property
     def pool_work(self) -> PoolWork:
         """What the pools under it did meanwhile."""
-        return read_pool_work(self.directory) if self.host is None else pool_work(self.directory, self.host)
+        return read_pool_work(self.directory)
 
     @cached_property
     def all_answers(self) -> RouteAnswers:
@@ -102,3 +102,88 @@ class MeasuredRun:
         for each in self.answers.values():
             whole.add(each)
         return whole
+
+
+@dataclass(frozen=True, eq=False)
+class DetailedRun(MeasuredRun):
+    """A measured run, and all that a page draws of it. Of its phases it has the whole run alone."""
+
+    statistics: "RunFigures" = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class RunFigures:
+    """One run's figures. Times by name (`response`, `service`, `lag`, `ttfb`) are exact order statistics.
+
+    `client_queued` of the `queued` waited for a connection of their own client (`client_wait`; `unqueued` are
+    the response times without that), and `client_timeouts` of these until their time was up.
+
+    `failures` counts requests without a whole response and wrong answers: they count at `timeout_ms`, None
+    where that is not known. `p999_clustering` is how many times fewer independent requests would say as much
+    of p99.9 as these do.
+    """
+
+    requests: int
+    failures: int
+    timeout_ms: float | None
+    warmup: int
+    queued: int
+    client_queued: int
+    client_timeouts: int
+    duration_s: float
+    samples: Mapping[str, OrderStatistics]
+    p999_upper_ms: float | None
+    p999_clustering: float | None
+    windows: Windows
+    timeline: Timeline
+    routes: dict[str, RouteFigures]
+    total: RouteFigures
+    errors: dict[str, int]
+    statuses: dict[int, int]
+    phases: PhaseSlices | None = None
+    minutes: list[Window] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `plimsoll report --json` prints of the run; absent figures are None."""
+        line = self.windows.line
+        return {
+            "requests": {
+                "sent": self.requests + self.warmup,
+                "warmup": self.warmup,
+                "queued": self.queued,
+                "client_queued": self.client_queued,
+                "client_timeouts": self.client_timeouts,
+                "ok": self.total.grinder.tests,
+                "errors": self.total.errors,
+                "failures": self.failures,
+                "status_mismatch": self.total.status_mismatch,
+                "bytes_mismatch": self.total.bytes_mismatch,
+            },
+            "duration_s": self.duration_s,
+            **{f"{name}_ms": sample.figures().as_json() for name, sample in self.samples.items()},
+            "response_p99.9_upper_ms": self.p999_upper_ms,
+            "response_p99.9_clustering": self.p999_clustering,
+            "windows": {
+                "width_s": self.windows.width_s,
+                "shown": self.windows.shown,
+                "line": None if line is None else asdict(line),
+                "windows": [window.as_json() for window in self.windows.windows],
+            },
+            "routes": {name: figures.as_json() for name, figures in self.routes.items()},
+            "total": self.total.as_json(),
+            "errors": self.errors,
+            "statuses": {str(status): count for status, count in self.statuses.items()},
+        }
+
+
+@dataclass(frozen=True)
+class RunStatistics(RunFigures):
+    """One run's figures, and all the times that they were computed from: 16 bytes a request."""
+
+    samples: dict[str, Sample]
+
+    def condensed(self) -> RunFigures:
+        """Return the figures alone."""
+        kept = {one.name: getattr(self, one.name) for one in fields(self)}
+        condensed = {name: sample.condensed() for name, sample in self.samples.items()}
+        return RunFigures(**kept | {"samples": condensed})

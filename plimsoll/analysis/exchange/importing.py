@@ -17,7 +17,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.summary import summarise
+from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted

@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from plimsoll.analysis.evidence.generator import is_late
+from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.importing import (
     CachedRequest,
     DroppedIterations,
@@ -45,7 +46,6 @@ from plimsoll.analysis.exchange.k6_samples import (
     measure_of,
     route_of_tags,
 )
-from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.facts import Program
 from plimsoll.rundir.read import RunDirectory
@@ -181,7 +181,7 @@ def find_k6_limit(run: RunWriter, assembler: "K6Assembler", remedy: str) -> str 
         return None
     run.flush()
     try:
-        samples = measure(RunDirectory.open(run.directory)).samples
+        samples = measure_figures(RunDirectory.open(run.directory)).samples
     except NoRequestsError:
         return None
     lag_ms, response_ms = (samples[name].tail().least_ms("p99.9") for name in ("lag", "response"))

@@ -15,6 +15,7 @@ import click
 import numpy as np
 
 from plimsoll.analysis.evidence.generator import is_late
+from plimsoll.analysis.evidence.summary import outcome_lines, summarise
 from plimsoll.analysis.exchange.importing import done_ns, in_order, window_of
 from plimsoll.analysis.exchange.shards import (
     ClockAlignment,
@@ -31,7 +32,6 @@ from plimsoll.analysis.exchange.shards import (
 )
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, Times, fewest
 from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
-from plimsoll.analysis.statistics.summary import outcome_lines, summarise
 from plimsoll.common.errors import OutputError, gravest_first
 from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable, redact

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from plimsoll.analysis.evidence.measure import Progress, measure_figures
+from plimsoll.analysis.evidence.run import RunStatistics
 from plimsoll.analysis.exchange.csvfile import Advance, Format, Writer
 from plimsoll.analysis.statistics.percentiles import Sample, TimeFigures
 from plimsoll.analysis.statistics.routes import RouteFigures
-from plimsoll.analysis.statistics.run import Progress, RunStatistics, measure
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.facts import MeasureSummary
 from plimsoll.rundir.find import relative_name
@@ -59,7 +60,7 @@ class Histogram:
 
 def prometheus_text(run: RunDirectory, progress: Progress = lambda _: None) -> tuple[int, str]:
     """Return how many requests of `run` count, and the text. Raises NoRequestsError where none does."""
-    figures = measure(run, progress)
+    figures = measure_figures(run, progress)
     labels = {"run": relative_name(run.path), "scenario": run.facts.scenario}
     if run.facts.backend:
         labels["backend"] = run.facts.backend

@@ -19,7 +19,7 @@ from plimsoll.analysis.evidence.storage import (
     precondition_findings,
 )
 from plimsoll.analysis.page.section import Caution, Section
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import BackendRuns, RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.differences import differing
@@ -96,7 +96,7 @@ def count_doubts(scenarios: Sequence[ScenarioRuns], cautions: Sequence[Caution])
     return len(said)
 
 
-def _emulated(runs: Sequence[MeasuredRun]) -> list[Caution]:
+def _emulated(runs: Sequence[ReportRun]) -> list[Caution]:
     said: dict[str, list[str]] = {}
     for backend, what in {run.backend: run.emulated for run in runs if run.emulated}.items():
         said.setdefault(what, []).append(backend)
@@ -114,16 +114,16 @@ def _findings(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
     """Return what keeps the runs from being evidence, by themselves and beside one another."""
     runs = [run for scenario in scenarios for run in scenario.runs]
     found = [finding for run in runs for finding in run.findings if finding.kind in _OF_ALL]
-    found += identity_findings([run.evidence for run in runs])
+    found += identity_findings(runs)
     found += _failed_measures(scenarios)
     for scenario in scenarios:
         named = [backend for backend in scenario.backends if backend.runs[0].directory.facts.backend]
-        every = [[run.evidence for run in backend.runs] for backend in named]
+        every = [backend.runs for backend in named]
         found += cache_findings(every, [backend.called for backend in named], scenario.name)
         found += precondition_findings([run for runs in every for run in runs], scenario.name)
-        found += drive_findings([run.evidence for run in scenario.runs], scenario.name)
+        found += drive_findings(scenario.runs, scenario.name)
         for other in named[1:]:
-            sides = [[run.evidence for run in backend.runs] for backend in (named[0], other)]
+            sides = [named[0].runs, other.runs]
             found += side_findings(sides[0], sides[1], scenario.name, (named[0].called, other.called))
     return [Caution(finding.level, finding.sentence) for finding in found]
 
@@ -143,7 +143,7 @@ def _failed_measures(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
     return found
 
 
-def _tried(runs: Sequence[MeasuredRun]) -> dict[tuple[str, str], tuple[int, int]]:
+def _tried(runs: Sequence[ReportRun]) -> dict[tuple[str, str], tuple[int, int]]:
     """Return how often each measure was tried in each phase, and how often it failed."""
     counts: dict[tuple[str, str], tuple[int, int]] = {}
     for run in runs:
@@ -181,7 +181,7 @@ def _few_repeats(scenario: ScenarioRuns) -> list[Caution]:
     return [Caution(Severity.WARN, text)]
 
 
-def _moving_facts(runs: Sequence[MeasuredRun]) -> list[Caution]:
+def _moving_facts(runs: Sequence[ReportRun]) -> list[Caution]:
     facts: dict[str, list[object]] = {}
     for run in runs:
         storage = run.directory.facts.storage
@@ -201,7 +201,7 @@ def _moving_facts(runs: Sequence[MeasuredRun]) -> list[Caution]:
 
 def _host_files(figures: Sequence[ScenarioFigures]) -> list[Caution]:
     return [
-        Caution(Severity.WARN, f"{repeat.run.name}: without the observers' counters: {repeat.trouble}")
+        Caution(Severity.WARN, f"{repeat.run.label}: without the observers' counters: {repeat.trouble}")
         for scenario in figures
         for backend in scenario.backends
         for repeat in backend.repeats
@@ -209,21 +209,21 @@ def _host_files(figures: Sequence[ScenarioFigures]) -> list[Caution]:
     ]
 
 
-def control_cautions(runs: Sequence[MeasuredRun]) -> list[Caution]:
+def control_cautions(runs: Sequence[ReportRun]) -> list[Caution]:
     """Return a caution where the medians of the downloads differ by more than 5 %; names are hostile.
 
     A download within a crowd is compared with its like only.
     """
-    by_scenario: dict[str, list[MeasuredRun]] = {}
+    by_scenario: dict[str, list[ReportRun]] = {}
     for run in runs:
         if run.directory.facts.is_control:
             by_scenario.setdefault(run.directory.facts.scenario, []).append(run)
     return [caution for scenario, of in by_scenario.items() for caution in _of(scenario, of)]
 
 
-def _of(scenario: str, runs: Sequence[MeasuredRun]) -> Iterator[Caution]:
+def _of(scenario: str, runs: Sequence[ReportRun]) -> Iterator[Caution]:
     medians_ms = {
-        run.name: median_ms
+        run.label: median_ms
         for run in runs
         if (median_ms := run.statistics.samples["service"].figures_ms()["p50"])
     }
@@ -279,7 +279,7 @@ def find_lost_runs(folder: Path) -> list[str]:
     return found
 
 
-def _unfinished(runs: Sequence[MeasuredRun]) -> Iterator[str]:
+def _unfinished(runs: Sequence[ReportRun]) -> Iterator[str]:
     planned: dict[str, int] = {}
     there: dict[str, set[int]] = {}
     for run in runs:
@@ -303,11 +303,11 @@ def _uneven(scenarios: Sequence[ScenarioRuns]) -> Iterator[str]:
             yield f"{scenario.name} has not as many runs of each backend: {said}."
 
 
-def _clocks(runs: Sequence[MeasuredRun]) -> Iterator[str]:
+def _clocks(runs: Sequence[ReportRun]) -> Iterator[str]:
     timed = [(run, began) for run in runs if (began := run.directory.facts.started_at)]
     timed.sort(key=lambda pair: pair[1])
     overlapping = [
-        f"{other.name} began before {one.name} had ended, by the clock: they disturbed each other, or the "
+        f"{other.label} began before {one.label} had ended, by the clock: they disturbed each other, or the "
         "clocks disagree."
         for (one, _), (other, began) in pairwise(timed)
         if (ended := one.directory.facts.ended_at) and ended - began > _SLACK
@@ -341,7 +341,7 @@ def _thinner(figures: ScenarioFigures) -> Iterator[str]:
     if figures.saturated:
         rows.append((lambda r: r.run.saturation is not None, "no saturator at all"))
     for there, what in rows:
-        without = [repeat.run.name for repeat in repeats if not there(repeat)]
+        without = [repeat.run.label for repeat in repeats if not there(repeat)]
         if without and len(without) < len(repeats):
             shown = ", ".join(without[:_MOST_MISSING])
             more = f" and {len(without) - _MOST_MISSING} more" if len(without) > _MOST_MISSING else ""
@@ -349,7 +349,7 @@ def _thinner(figures: ScenarioFigures) -> Iterator[str]:
             yield f"{shown}{more} {have} {what}, unlike the other runs of {figures.scenario.name}."
 
 
-def find_unfinished(runs: Sequence[MeasuredRun]) -> list[str]:
+def find_unfinished(runs: Sequence[ReportRun]) -> list[str]:
     """Return what the experiments of `runs` have not done, a sentence each (hostile)."""
     said: list[str] = []
     for folder in _folders(runs):
@@ -410,7 +410,7 @@ def _reason(line: Line) -> str:
     return str(line.get("why", "")).partition("\n")[0].rstrip(".")
 
 
-def _folders(runs: Sequence[MeasuredRun]) -> list[Path]:
+def _folders(runs: Sequence[ReportRun]) -> list[Path]:
     """Return the folders of the experiments of `runs`, each once."""
     inside = [path for run in runs for path in run.directory.path.resolve().parents[:2]]
     found = dict.fromkeys(path.parent for path in inside if path.name == RUNS_FOLDER)
@@ -427,7 +427,7 @@ def _lines(path: Path) -> Iterator[Line]:
             yield value
 
 
-def has_arc(run: MeasuredRun) -> bool:
+def has_arc(run: ReportRun) -> bool:
     """Return whether the observers know anything of the run's ARC."""
     hits = run.host.samples.columns.get(ARC_HITS)
     return hits is not None and bool((hits >= 0).any())
@@ -435,7 +435,7 @@ def has_arc(run: MeasuredRun) -> bool:
 
 def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
     """Return a note on the backends that lie on ZFS and were observed, but have no figures of their cache."""
-    by_name: dict[str, list[MeasuredRun]] = {}
+    by_name: dict[str, list[ReportRun]] = {}
     for scenario in scenarios:
         for backend in scenario.backends:
             if _is_zfs(backend):
@@ -462,7 +462,7 @@ def _is_zfs(backend: BackendRuns) -> bool:
     )
 
 
-def compress_ratios(runs: Sequence[MeasuredRun]) -> dict[str, str]:
+def compress_ratios(runs: Sequence[ReportRun]) -> dict[str, str]:
     """Return how well each backend's data compress, by its name (hostile).
 
     `1.4`, or the span of its runs and datasets.

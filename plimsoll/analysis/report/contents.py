@@ -15,7 +15,7 @@ from plimsoll.analysis.report.comparison_cautions import (
     find_comparison_cautions,
     find_unfinished,
 )
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.run_cautions import find_all_run_cautions
 from plimsoll.analysis.report.runs import ScenarioFigures, ScenarioRuns, group_by_scenario, scenario_figures
 from plimsoll.analysis.report.sections.against_log import against_log_section, against_log_sentence
@@ -65,7 +65,7 @@ class Report:
     """
 
     path: Path
-    runs: list[MeasuredRun]
+    runs: list[ReportRun]
     unreadable: list[str] = field(default_factory=list)
     volumes: Cells = field(default_factory=lambda: Cells([], []))
     rounds: list[VolumeRound] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Report:
         return [f"{name}: {text}" if several else text for name, text in found if text]
 
 
-def _about(run: MeasuredRun) -> list[str]:
+def _about(run: ReportRun) -> list[str]:
     return [f"  {line}"] if (line := scripted_line(run)) else []
 
 
@@ -208,7 +208,7 @@ def render_report(report: Report) -> str:
     several = len(report.runs) > 1
     of_all = gravest_first(caution for section in (*first, *others) for caution in section.cautions)
     of_runs = [
-        replace(caution, run=run.name if several else "")
+        replace(caution, run=run.label if several else "")
         for run in report.runs
         for caution in report.cautions[run.number]
         if caution.level != Severity.NOTE
@@ -253,7 +253,7 @@ def _title(report: Report) -> str:
     return what
 
 
-def _how_many(runs: Sequence[MeasuredRun]) -> int:
+def _how_many(runs: Sequence[ReportRun]) -> int:
     """Return the number of runs: what ran together is one, in as many directories as it has members."""
     directories = (run.directory for run in runs)
     return len({each.path.parent if each.facts.together else each.path for each in directories})

@@ -282,7 +282,7 @@ def _run(repeat: RepeatFigures, times: TimeFigures, percentile: str) -> FactorRu
     facts = repeat.run.directory.facts
     send = repeat.send.value
     return FactorRun(
-        name=repeat.run.name,
+        name=repeat.run.label,
         levels=facts.factors or {},
         repeat=facts.repeat,
         ms=times[percentile],

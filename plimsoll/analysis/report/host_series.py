@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.evidence.host_rows import LATENCY
 from plimsoll.analysis.evidence.poolwork import named_facts
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 
 # What is beyond was written by no observer of ours.
 _MOST_MS, _LATEST_NS = 1e9, float(1 << 61)
@@ -30,7 +30,7 @@ class Series:
 _NOTHING = Series(np.empty(0), np.empty(0))
 
 
-def send_of(run: MeasuredRun) -> Series:
+def send_of(run: ReportRun) -> Series:
     """Return the saturator's throughput in bytes a second, each at the middle of its second."""
     busy = run.saturation
     if busy is None or not busy.bytes_per_s:
@@ -39,7 +39,7 @@ def send_of(run: MeasuredRun) -> Series:
     return Series((t_ns - busy.start_ns) / 1e9 - 0.5, value)
 
 
-def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
+def disk_latency_of(run: ReportRun) -> tuple[Series, str | None]:
     """Return the mean time of a read in ms, over the storage's disks, and what is wrong with host.csv.
 
     Where run.json does not say which disks those are, or none of them was observed, over all disks.
@@ -59,7 +59,7 @@ def disk_latency_of(run: MeasuredRun) -> tuple[Series, str | None]:
     return Series((t_ns[there] - zero_ns(run)) / 1e9, mean), None
 
 
-def done_of(run: MeasuredRun) -> Series:
+def done_of(run: ReportRun) -> Series:
     """Return the requests done a second, in each slice of the run's whole seconds."""
     timeline = run.statistics.timeline
     slots = np.arange(timeline.used, dtype=np.float64)
@@ -70,16 +70,16 @@ def done_of(run: MeasuredRun) -> Series:
     return Series(t_s[whole], per_s[whole])
 
 
-def zero_ns(run: MeasuredRun) -> int:
+def zero_ns(run: ReportRun) -> int:
     """Return the instant from which time is counted: the saturator's start, else that of the run."""
     return run.saturation.start_ns if run.saturation else 0
 
 
-def own_disks(run: MeasuredRun) -> set[str]:
+def own_disks(run: ReportRun) -> set[str]:
     """Return the kernel's names (hostile) of the storage's disks; none where run.json does not say."""
     return {device.removeprefix("/dev/") for device in named_facts(run.directory, "disks", "device")}
 
 
-def own_pools(run: MeasuredRun) -> set[str]:
+def own_pools(run: ReportRun) -> set[str]:
     """Return the names (hostile) of the storage's pools; none where run.json does not say."""
     return named_facts(run.directory, "pools", "pool")

@@ -1,14 +1,14 @@
 """A run directory and what was measured from it: what the page's sections are made of."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 from plimsoll.analysis.evidence.checks import run_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import HostCounters, counters_of
-from plimsoll.analysis.evidence.run import JUDGED, WHOLE, RunPhase
-from plimsoll.analysis.evidence.run import MeasuredRun as Evidence
+from plimsoll.analysis.evidence.poolwork import PoolWork, pool_work
+from plimsoll.analysis.evidence.run import DetailedRun
 from plimsoll.analysis.page.chart import RUN_COLOURS, colour_of
 from plimsoll.analysis.statistics.measures import (
     MS_OF,
@@ -23,40 +23,12 @@ from plimsoll.analysis.statistics.measures import (
 from plimsoll.analysis.statistics.percentiles import rank
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.analysis.statistics.requests import timeout_us
-from plimsoll.analysis.statistics.run import RunFigures
-from plimsoll.common.hostile import is_figure, plotly_text
+from plimsoll.common.hostile import is_figure
 from plimsoll.common.units import counted
-from plimsoll.rundir.events import Event, Measures, Saturation, Span, saturation, spans
-from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.events import Event, Measures, Span, spans
 
 _MS: Mapping[str, str] = {}
 _P75 = 750_000  # parts in a million
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run as charts know it: its name (hostile), its figures, what happened during it, its colour.
-
-    `paced_by` is what made requests due: `the log`, `the rate`, or, in a closed loop, nothing (""). `shade`
-    is the number of its colour, from 0: runs of one backend share it.
-    """
-
-    name: str
-    statistics: RunFigures
-    spans: Sequence[Span]
-    paced_by: str
-    number: int
-    shade: int = 0
-
-    @property
-    def label(self) -> str:
-        """The name, as plotly may have it."""
-        return plotly_text(self.name)
-
-    @property
-    def colour(self) -> str:
-        """The run's colour; the ninth has the first's again."""
-        return colour_of(self.shade)
 
 
 @dataclass
@@ -127,42 +99,40 @@ def measured(
     return MeasuredValues(found, list(damaged))
 
 
-@dataclass(frozen=True)
-class MeasuredRun:
+@dataclass(frozen=True, eq=False)
+class ReportRun(DetailedRun):
     """One run of a report; `number` counts from 0.
 
     `shade` is the number of its colour, from 0: that of its backend. `among_scenarios` says that the report
-    has several, so that its name has to tell which one this is.
+    has several, so that its label has to tell which one this is.
     """
 
-    directory: RunDirectory
-    statistics: RunFigures
-    number: int
-    shade: int | None = None
+    number: int = 0
+    shade: int = 0
     among_scenarios: bool = False
-    observed: Evidence | None = None
+
+    @classmethod
+    def of(
+        cls, run: DetailedRun, number: int, shade: int | None = None, among_scenarios: bool = False
+    ) -> "ReportRun":
+        """Make `run` the one of that number; its colour is that of its number, if `shade` says no other."""
+        measured = {each.name: getattr(run, each.name) for each in fields(run)}
+        return cls(
+            **measured,
+            number=number,
+            shade=number if shade is None else shade,
+            among_scenarios=among_scenarios,
+        )
 
     @property
-    def name(self) -> str:
-        """The run's name (hostile)."""
-        which = f"{self.directory.facts.scenario}, " if self.among_scenarios else ""
-        return which + self.directory.name
+    def label(self) -> str:
+        """What it is called on this page (hostile)."""
+        return (f"{self.scenario}, " if self.among_scenarios else "") + self.directory.name
 
     @property
     def backend(self) -> str:
         """The backend that it ran on (hostile); a run without one is its own."""
         return self.directory.facts.backend or self.directory.name
-
-    @property
-    def emulated(self) -> str | None:
-        """The storage that its own imitated (hostile); None for storage that is what it is called."""
-        storage = self.directory.facts.storage
-        return storage.emulated if storage else None
-
-    @cached_property
-    def saturation(self) -> Saturation | None:
-        """The saturator that kept its disks busy, if there was one."""
-        return saturation(self.directory.events)
 
     @property
     def status(self) -> str:
@@ -172,7 +142,24 @@ class MeasuredRun:
     @property
     def colour(self) -> int:
         """The number of its colour, from 1."""
-        return (self.number if self.shade is None else self.shade) % RUN_COLOURS + 1
+        return self.shade % RUN_COLOURS + 1
+
+    @property
+    def chart_colour(self) -> str:
+        """The same colour, as plotly takes it."""
+        return colour_of(self.shade)
+
+    @cached_property
+    def spans(self) -> list[Span]:
+        """What happened meanwhile."""
+        return spans(self.directory.events, self.elapsed_s)
+
+    @property
+    def paced_by(self) -> str:
+        """What made requests due: `the log`, `the rate`, or, in a closed loop, nothing ("")."""
+        if self.directory.facts.loop == "closed":
+            return ""
+        return "the rate" if (self.directory.facts.speed or "").startswith("rate") else "the log"
 
     @cached_property
     def measures(self) -> dict[str, dict[str, object]]:
@@ -216,51 +203,31 @@ class MeasuredRun:
         """What the observers counted meanwhile."""
         return counters_of(self.directory)
 
+    @cached_property
+    def pool_work(self) -> PoolWork:
+        """What the pools under it did meanwhile, without reading host.csv again."""
+        return pool_work(self.directory, self.host.samples.columns)
+
     @property
     def elapsed_s(self) -> float:
         """Seconds that the run took: to the end of its last request."""
         return self.statistics.duration_s
 
     @cached_property
-    def evidence(self) -> Evidence:
-        """The run as the gatekeeper knows it."""
-        figures = self.statistics
-        lag, response = (figures.samples[name].figures() for name in ("lag", "response"))
-        observed = self.observed or Evidence(self.directory)
-        whole = RunPhase(figures.requests, figures.failures, response, {name: lag[name] for name in JUDGED})
-        return replace(observed, phases={WHOLE: whole}, host=self.host.samples.columns)
-
-    @cached_property
     def findings(self) -> list[Finding]:
         """What is wrong with it as evidence."""
-        return list(run_findings(self.evidence))
+        return list(run_findings(self))
 
     @property
     def generator_limited(self) -> bool:
         """True where run.json says so, or the records do: of a killed run only they can."""
         return any(finding.kind is FindingKind.GENERATOR_LIMITED for finding in self.findings)
 
-    def as_chart_run(self) -> Run:
-        """Return the run as the charts know it."""
-        return Run(
-            name=self.name,
-            statistics=self.statistics,
-            spans=spans(self.directory.events, self.elapsed_s),
-            paced_by=self._paced_by(),
-            number=self.number,
-            shade=self.number if self.shade is None else self.shade,
-        )
-
-    def _paced_by(self) -> str:
-        if self.directory.facts.loop == "closed":
-            return ""
-        return "the rate" if (self.directory.facts.speed or "").startswith("rate") else "the log"
-
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints of the run."""
         facts = self.directory.facts
         return {
-            "name": self.name,
+            "name": self.label,
             "scenario": facts.scenario,
             "backend": facts.backend,
             "repeat": facts.repeat,
@@ -278,4 +245,4 @@ class MeasuredRun:
         response = self.statistics.samples["response"].figures()
         shown = ", ".join(f"{name} {response.shown(name)}" for name in ("p50", "p99", "p99.9", "max"))
         failed = f", {self.statistics.failures:,} failed" if self.statistics.failures else ""
-        return f"{self.name}: {self.status}, {counted(self.statistics.requests, 'request')}{failed}, {shown}"
+        return f"{self.label}: {self.status}, {counted(self.statistics.requests, 'request')}{failed}, {shown}"

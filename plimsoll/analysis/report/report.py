@@ -7,14 +7,13 @@ from pathlib import Path
 
 import click
 
-from plimsoll.analysis.evidence.measure import Observer
+from plimsoll.analysis.evidence.measure import measure_in_detail
 from plimsoll.analysis.page.shell import FORMATS, draw_pictures, write_page
 from plimsoll.analysis.report.comparison_cautions import find_lost_runs
 from plimsoll.analysis.report.contents import Report, render_report
 from plimsoll.analysis.report.runs import number_runs
 from plimsoll.analysis.report.sections.against_log import hold_against_log
 from plimsoll.analysis.report.sections.storage import read_fileio, read_rounds
-from plimsoll.analysis.statistics.run import measure
 from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
@@ -125,9 +124,7 @@ def make_report(
     measured = []
     for run in directories:
         try:
-            observer = Observer(run)
-            figures = measure(run, advance, compared=several, watch=observer.observe).condensed()
-            measured.append((run, figures, observer.run()))
+            measured.append(measure_in_detail(run, advance, sliced=several))
         except RunDirectoryError as error:
             if run.path in found.named or len(directories) == 1:
                 raise

@@ -10,7 +10,7 @@ import numpy as np
 from plimsoll.analysis.evidence.agreement import log_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.page.section import Caution
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.statistics.percentiles import P999, fewest
 from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.units import counted, milliseconds, seconds, share, significant
@@ -24,7 +24,7 @@ _CLOCK_SLACK_S = 1.0
 _SLACK_S = 1.0
 
 
-def find_all_run_cautions(run: MeasuredRun) -> list[Caution]:
+def find_all_run_cautions(run: ReportRun) -> list[Caution]:
     """Return all cautions on a run, also on its shards, files and companions, the gravest first (hostile)."""
     merged = run.directory.facts.merged
     found = [
@@ -34,7 +34,7 @@ def find_all_run_cautions(run: MeasuredRun) -> list[Caution]:
     return gravest_first([*found, *_damage(run), *_together(run)])
 
 
-def find_run_cautions(run: MeasuredRun) -> list[Caution]:
+def find_run_cautions(run: ReportRun) -> list[Caution]:
     """Return the cautions on what a run sent and got, the gravest first (hostile)."""
     found = [Caution(finding.level, said_alone(finding, run)) for finding in run.findings]
     found += _as_logged(run) + _judged(run) + _proxies(run)
@@ -42,24 +42,24 @@ def find_run_cautions(run: MeasuredRun) -> list[Caution]:
     return gravest_first(found)
 
 
-def said_alone(finding: Finding, run: MeasuredRun) -> str:
+def said_alone(finding: Finding, run: ReportRun) -> str:
     """Return the sentence where no other run is about: it needs no name."""
-    return finding.sentence.replace(f"{run.evidence.name} ", "The run ", 1)
+    return finding.sentence.replace(f"{run.name} ", "The run ", 1)
 
 
-def _as_logged(run: MeasuredRun) -> list[Caution]:
+def _as_logged(run: ReportRun) -> list[Caution]:
     """Return how far the answers are from the log's: as the replay itself said it, with the likely cause."""
     scenario, summary = run.directory.facts.scenario, run.directory.summary
     said = summary.not_as_logged if summary else ""
     statuses = (FindingKind.NOT_AS_LOGGED, FindingKind.PARTLY_AS_LOGGED)
     return [Caution(Severity.BAD, said)] * bool(said) + [
         Caution(finding.level, finding.sentence.removeprefix(f"{scenario}: "))
-        for finding in log_findings([run.evidence], "the target", scenario)
+        for finding in log_findings([run], "the target", scenario)
         if not (said and finding.kind in statuses)
     ]
 
 
-def _judged(run: MeasuredRun) -> list[Caution]:
+def _judged(run: ReportRun) -> list[Caution]:
     """Return the limits of `bin/replay run --fail-over` that were not kept."""
     levels = {"exceeded": Severity.BAD, "not judged": Severity.WARN}
     return [
@@ -69,7 +69,7 @@ def _judged(run: MeasuredRun) -> list[Caution]:
     ]
 
 
-def _proxies(run: MeasuredRun) -> list[Caution]:
+def _proxies(run: ReportRun) -> list[Caution]:
     clients = run.directory.facts.clients
     if clients is None or not clients.proxies:
         return []
@@ -85,14 +85,14 @@ def _proxies(run: MeasuredRun) -> list[Caution]:
     return [Caution(Severity.WARN, text)]
 
 
-def _killed(run: MeasuredRun) -> list[Caution]:
+def _killed(run: ReportRun) -> list[Caution]:
     if not run.directory.killed:
         return []
     records = counted(run.directory.requests.count, "request")
     return [Caution(Severity.NOTE, f"Known of it are the {records} on disk; up to a second is missing.")]
 
 
-def _sample_size(run: MeasuredRun) -> list[Caution]:
+def _sample_size(run: ReportRun) -> list[Caution]:
     requests = run.statistics.requests
     if requests < fewest(P999):
         scripted = not run.directory.facts.logs
@@ -106,7 +106,7 @@ def _sample_size(run: MeasuredRun) -> list[Caution]:
     return []
 
 
-def _failures(run: MeasuredRun) -> list[Caution]:
+def _failures(run: ReportRun) -> list[Caution]:
     figures = run.statistics
     failures, requests = figures.failures, figures.requests
     if not failures:
@@ -129,7 +129,7 @@ def _failures(run: MeasuredRun) -> list[Caution]:
     return [Caution(Severity.BAD if failures > requests * _MISMATCH_SHARE else Severity.WARN, text)]
 
 
-def _waiting(run: MeasuredRun) -> list[Caution]:
+def _waiting(run: ReportRun) -> list[Caution]:
     figures, found = run.statistics, []
     own, capped = figures.client_queued, figures.queued - figures.client_queued
     if own:
@@ -152,7 +152,7 @@ def _waiting(run: MeasuredRun) -> list[Caution]:
     return found
 
 
-def _not_sent(run: MeasuredRun) -> list[Caution]:
+def _not_sent(run: ReportRun) -> list[Caution]:
     found = []
     facts = run.directory.facts
     left_out = "not imported" if facts.from_log else "not sent"
@@ -180,7 +180,7 @@ def _not_sent(run: MeasuredRun) -> list[Caution]:
     return found
 
 
-def _limits(run: MeasuredRun) -> list[Caution]:
+def _limits(run: ReportRun) -> list[Caution]:
     found = []
     if run.directory.facts.loop == "closed":
         text = (
@@ -200,13 +200,13 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _damage(run: MeasuredRun) -> list[Caution]:
+def _damage(run: ReportRun) -> list[Caution]:
     """Return what is wrong with the files of `run`, each with what it means. Texts are hostile."""
     found = (*_events(run), *_host(run), *_clock(run), *_names(run))
     return [Caution(level, text) for level, text in found]
 
 
-def _events(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+def _events(run: ReportRun) -> Iterator[tuple[Severity, str]]:
     damaged = run.values.damaged
     if damaged:
         names = ", ".join(damaged[:_MOST_NAMES]) + (" and others" if len(damaged) > _MOST_NAMES else "")
@@ -220,7 +220,7 @@ def _events(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
         yield Severity.WARN, f"{counted(lost, 'line')} of events.jsonl cannot be read: events may be missing."
 
 
-def _host(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+def _host(run: ReportRun) -> Iterator[tuple[Severity, str]]:
     found = run.host.samples
     if found.no_numbers:
         what = "field is no number" if found.no_numbers == 1 else "fields are no numbers"
@@ -246,7 +246,7 @@ def _host(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
         )
 
 
-def _clock(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+def _clock(run: ReportRun) -> Iterator[tuple[Severity, str]]:
     facts = run.directory.facts
     if facts.started_at is None or facts.ended_at is None:
         return
@@ -261,7 +261,7 @@ def _clock(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
         )
 
 
-def _names(run: MeasuredRun) -> Iterator[tuple[Severity, str]]:
+def _names(run: ReportRun) -> Iterator[tuple[Severity, str]]:
     known = len(run.directory.routes)
     nameless = sum(int(name.partition(" ")[0]) > known for name in run.statistics.routes)
     if nameless:
@@ -279,7 +279,7 @@ def together_of(together: Together | None) -> str | None:
     return "; ".join([*_began(together), *map(_shown, together.others), *ended])
 
 
-def company_of(runs: Sequence[MeasuredRun]) -> str:
+def company_of(runs: Sequence[ReportRun]) -> str:
     """Return what else loaded the clone, in a sentence (hostile); empty where nothing did."""
     known = [together for run in runs if (together := run.directory.facts.together) and together.others]
     others = dict.fromkeys(together.company for together in known)
@@ -290,13 +290,13 @@ def company_of(runs: Sequence[MeasuredRun]) -> str:
     return f"At the same time on the same clone: {'; or '.join(others)}.{when}"
 
 
-def _together(run: MeasuredRun) -> list[Caution]:
+def _together(run: ReportRun) -> list[Caution]:
     """Return when a run was without what it was to be together with."""
     together = run.directory.facts.together
     return list(_of_companions(run, together)) if together else []
 
 
-def _of_companions(run: MeasuredRun, together: Together) -> Iterator[Caution]:
+def _of_companions(run: ReportRun, together: Together) -> Iterator[Caution]:
     crowd = [(each, each.to_s) for each in together.others if each.crowd and each.to_s is not None]
     if crowd:
         last, left_s = max(crowd, key=lambda each: each[1])

@@ -8,10 +8,10 @@ from statistics import median
 
 import numpy as np
 
-from plimsoll.analysis.evidence.run import MeasuredRun as Evidence
+from plimsoll.analysis.evidence.run import DetailedRun, RunFigures
 from plimsoll.analysis.page.chart import RUN_COLOURS
 from plimsoll.analysis.report.host_series import Series, disk_latency_of, done_of, send_of
-from plimsoll.analysis.report.measured_run import MeasuredRun, Run
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.statistics.percentiles import P99, P999, PERCENTILES, Sample, TimeFigures, Times
 from plimsoll.analysis.statistics.phases import (
     PHASES,
@@ -21,10 +21,8 @@ from plimsoll.analysis.statistics.phases import (
     line_of,
     make_phase_windows,
 )
-from plimsoll.analysis.statistics.run import RunFigures
 from plimsoll.common.units import counted, share
 from plimsoll.rundir.find import relative_name
-from plimsoll.rundir.read import RunDirectory
 
 MANY, FEW = 8, 5  # beyond the first, figures show so many at once
 _RANKS = ("p99.9", "p99", "p50", "max")
@@ -41,7 +39,7 @@ AMONG = {
 }
 
 
-def order_for_figures(runs: Mapping[str, Sequence[MeasuredRun]]) -> list[str]:
+def order_for_figures(runs: Mapping[str, Sequence[ReportRun]]) -> list[str]:
     """Return the keys of `runs`, by backend: as they came; of many, those first that figures are to show.
 
     Those are the base, the two fastest and the two slowest. So each of them has a colour of its own. The base
@@ -57,7 +55,7 @@ def order_for_figures(runs: Mapping[str, Sequence[MeasuredRun]]) -> list[str]:
     return [*shown, *(key for key in keys if key not in shown)]
 
 
-def ranked_by(runs: Mapping[str, Sequence[MeasuredRun]]) -> str:
+def ranked_by(runs: Mapping[str, Sequence[ReportRun]]) -> str:
     """Return the highest percentile that all runs have, of all the time that they took."""
     every = [run.statistics.samples["response"].figures() for each in runs.values() for run in each]
     return next(
@@ -65,7 +63,7 @@ def ranked_by(runs: Mapping[str, Sequence[MeasuredRun]]) -> str:
     )
 
 
-def _has_first_levels(run: MeasuredRun) -> bool:
+def _has_first_levels(run: ReportRun) -> bool:
     facts = run.directory.facts
     levels = facts.experiment.levels if facts.experiment else None
     if not levels or not facts.factors:
@@ -77,7 +75,7 @@ def _has(figures: TimeFigures, name: str) -> bool:
     return figures[name] is not None or name in figures.censored
 
 
-def _level(runs: Sequence[MeasuredRun], name: str) -> float:
+def _level(runs: Sequence[ReportRun], name: str) -> float:
     least = [run.statistics.samples["response"].figures().least_ms(name) for run in runs]
     return median(math.inf if one is None else one for one in least)
 
@@ -88,7 +86,7 @@ class BackendRuns:
 
     name: str
     shade: int
-    runs: list[MeasuredRun]
+    runs: list[ReportRun]
 
     @property
     def colour(self) -> int:
@@ -115,7 +113,7 @@ class ScenarioRuns:
     backends: list[BackendRuns]
 
     @property
-    def runs(self) -> list[MeasuredRun]:
+    def runs(self) -> list[ReportRun]:
         """All runs."""
         return [run for backend in self.backends for run in backend.runs]
 
@@ -155,34 +153,30 @@ class ScenarioRuns:
         return any(len(backend.runs) > 1 for backend in self.backends)
 
 
-def number_runs(measured: Sequence[tuple[RunDirectory, RunFigures, Evidence]]) -> list[MeasuredRun]:
+def number_runs(measured: Sequence[DetailedRun]) -> list[ReportRun]:
     """Return the runs of a report, numbered, with the colours of their backends."""
-    runs = [
-        MeasuredRun(directory, statistics, number, observed=seen)
-        for number, (directory, statistics, seen) in enumerate(measured)
-    ]
-    by_backend: dict[str, list[MeasuredRun]] = {}
+    runs = [ReportRun.of(run, number) for number, run in enumerate(measured)]
+    by_backend: dict[str, list[ReportRun]] = {}
     for run in runs:
         by_backend.setdefault(_key(run), []).append(run)
     shades = {key: shade for shade, key in enumerate(order_for_figures(by_backend))}
-    several = len({run.directory.facts.scenario for run in runs}) > 1
+    several = len({run.scenario for run in runs}) > 1
     return [replace(run, shade=shades[_key(run)], among_scenarios=several) for run in runs]
 
 
-def group_by_scenario(runs: Sequence[MeasuredRun]) -> list[ScenarioRuns]:
+def group_by_scenario(runs: Sequence[ReportRun]) -> list[ScenarioRuns]:
     """Group runs by scenario and, within, by backend."""
     found: dict[str, dict[str, BackendRuns]] = {}
     for run in runs:
         backends = found.setdefault(run.directory.facts.scenario, {})
-        shade = run.number if run.shade is None else run.shade
-        backends.setdefault(_key(run), BackendRuns(run.backend, shade, [])).runs.append(run)
+        backends.setdefault(_key(run), BackendRuns(run.backend, run.shade, [])).runs.append(run)
     return [
         ScenarioRuns(number, name, list(backends.values()))
         for number, (name, backends) in enumerate(found.items())
     ]
 
 
-def _key(run: MeasuredRun) -> str:
+def _key(run: ReportRun) -> str:
     """Runs that name no backend have nothing in common."""
     backend = run.directory.facts.backend
     return f"backend {backend}" if backend else f"run {run.number}"
@@ -205,7 +199,7 @@ class PhaseFigures:
 class RepeatFigures:
     """One run: its phases, its windows, what else was seen of it, and what was wrong with that."""
 
-    run: MeasuredRun
+    run: ReportRun
     phases: dict[str, PhaseFigures]
     windows: list[PhaseWindow]
     send: Series
@@ -324,7 +318,7 @@ def _phases_of(backend: BackendRuns) -> list[str]:
     return [name for name in (*PHASES, *WHOLE) if name in found]
 
 
-def _pooled(runs: list[MeasuredRun], phase: str) -> tuple[Sample, float]:
+def _pooled(runs: list[ReportRun], phase: str) -> tuple[Sample, float]:
     """Return the response times of one phase of all runs, and how long it lasted in all."""
     slices = [each for run in runs if (each := run.statistics.phases) and phase in each.names]
     sample = Sample.of_times(Times.joined([each.all_of(phase) for each in slices]))
@@ -336,7 +330,7 @@ def _figures(sample: Sample, lasted_s: float) -> PhaseFigures:
     return PhaseFigures(sample.n, sample.n / lasted_s if lasted_s > 0 and sample.n else None, times)
 
 
-def _repeat(run: MeasuredRun, windows: list[PhaseWindow]) -> RepeatFigures:
+def _repeat(run: ReportRun, windows: list[PhaseWindow]) -> RepeatFigures:
     disk, trouble = disk_latency_of(run)
     slices = run.statistics.phases
     phases = {name: _figures(*_pooled([run], name)) for name in slices.names} if slices else {}
@@ -371,7 +365,7 @@ def _backend_json(each: BackendFigures) -> dict[str, object]:
         "line": None if line is None else asdict(line),
         "repeats": [
             {
-                "name": repeat.run.name,
+                "name": repeat.run.label,
                 "directory": relative_name(repeat.run.directory.path),
                 "repeat": repeat.run.directory.facts.repeat,
                 "phases": {name: figures.as_json() for name, figures in repeat.phases.items()},
@@ -382,7 +376,7 @@ def _backend_json(each: BackendFigures) -> dict[str, object]:
     }
 
 
-def failures_note(runs: Iterable[Run]) -> str:
+def failures_note(runs: Iterable[ReportRun]) -> str:
     """Return how many requests of `runs` failed, and where they stand; empty where none did."""
     return note_of([run.statistics for run in runs])
 

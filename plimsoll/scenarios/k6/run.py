@@ -23,10 +23,10 @@ from types import FrameType
 
 from pydantic import BaseModel
 
+from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.analysis.exchange.importing import ImportWriter
 from plimsoll.analysis.exchange.k6 import K6Assembler, find_k6_limit, write_samples
 from plimsoll.analysis.exchange.k6_samples import K6Reader
-from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import redact
 from plimsoll.rundir.events import RUN_NAME

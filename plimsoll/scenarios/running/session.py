@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll import __version__
-from plimsoll.analysis.statistics.summary import summarise
+from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.common.errors import OutputError
 from plimsoll.common.hostile import redact_command
 from plimsoll.rundir.events import ITERATION_FAILED, RUN_NAME

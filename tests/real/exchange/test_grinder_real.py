@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
+from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.grinder import import_grinder
-from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.read import RunDirectory
 from tests.support.grindertable import its_own_table
 from tests.support.maven import jars
@@ -61,7 +61,7 @@ def test_the_import_says_what_the_grinder_says(tmp_path: Path, site: str) -> Non
     for log in logs:
         imported = import_grinder([log], tmp_path / "results")
         opened = RunDirectory.open(imported.directory)
-        ours = measure(opened).total.grinder
+        ours = measure_figures(opened).total.grinder
         tests, errors, mtt, ttsd = its_own_table(log.with_name(log.name.replace("-data", "")))["Totals"]
         assert (ours.tests, ours.errors) == (int(tests), int(errors))
         assert (f"{ours.mtt_ms:.2f}", f"{ours.ttsd_ms:.2f}") == (mtt, ttsd)

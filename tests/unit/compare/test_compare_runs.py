@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.analysis.compare.comparison import compare
 from plimsoll.analysis.compare.gates import Gate
-from plimsoll.analysis.statistics.run import measure
+from plimsoll.analysis.evidence.measure import measure_in_detail
 from plimsoll.common.errors import PlimsollError
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import (
@@ -62,14 +62,16 @@ def test_the_other_way_round_is_the_inverse(tmp_path: Path) -> None:
 def test_the_figures_are_those_of_the_report(tmp_path: Path) -> None:
     paths = write_experiment(tmp_path, 4, [("nvme", FAST), ("sata", SLOW)])
     found = compare([tmp_path], "sata", "nvme")
-    runs = {path: measure(RunDirectory.open(path)) for path in paths}
+    runs = {path: measure_in_detail(RunDirectory.open(path)) for path in paths}
     ours = [run for side in (found.baseline, found.candidate) for run in side.runs]
     assert len(ours) == 8
     for run in ours:
-        theirs = runs[run.directory.path]
-        whole = run.phases["whole"]
+        detailed = runs[run.directory.path]
+        whole, theirs = run.phases["whole"], detailed.statistics
+        assert whole == detailed.phases["whole"]
+        assert whole.lag_ms == detailed.phases["whole"].lag_ms
+        assert run.service_p50_ms == detailed.service_p50_ms
         assert whole.response_ms.ms == theirs.samples["response"].figures_ms()
-        assert run.service_p50_ms == theirs.samples["service"].figures_ms()["p50"]
         assert whole.lag_ms["p99.9"] == theirs.samples["lag"].figures_ms()["p99.9"]
         assert (whole.requests, whole.failures) == (theirs.requests, theirs.total.errors)
         assert theirs.phases

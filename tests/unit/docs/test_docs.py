@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.statistics.percentiles import P999
-from plimsoll.analysis.statistics.run import measure
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import ROOT
@@ -30,7 +30,11 @@ def test_the_example_that_reads_a_run_directory_works(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", code[1]], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    said = measure(RunDirectory.open(tmp_path / "results" / "latest")).samples["response"].percentile_ms(P999)
+    said = (
+        measure_figures(RunDirectory.open(tmp_path / "results" / "latest"))
+        .samples["response"]
+        .percentile_ms(P999)
+    )
     assert f"{said} ms" in ran.stdout
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from plimsoll.analysis.evidence.measure import measure_figures
+from plimsoll.analysis.evidence.run import RunStatistics
 from plimsoll.analysis.exchange.grinder import import_grinder
 from plimsoll.analysis.exchange.importing import ImportResult
-from plimsoll.analysis.statistics.run import RunStatistics, measure
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.grindertable import its_own_table
@@ -47,7 +48,7 @@ def written(path: Path, header: str, *rows: str, end: str = "\n") -> Path:
 
 
 def statistics(imported: ImportResult) -> RunStatistics:
-    return measure(RunDirectory.open(imported.directory))
+    return measure_figures(RunDirectory.open(imported.directory))
 
 
 @pytest.mark.parametrize("worker", ["load-0", "load-1", "plain-0"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.k6 import import_k6
-from plimsoll.analysis.statistics.run import measure
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
@@ -71,7 +71,7 @@ def test_every_request_of_a_script_is_a_record(tmp_path: Path) -> None:
     summary = json.loads((imported.directory / "summary.json").read_text())
     assert summary["measures"]["basket"]["max"] == 12.5
     assert "size" not in summary["measures"]
-    assert measure(opened).requests == 8
+    assert measure_figures(opened).requests == 8
     events = (imported.directory / "events.jsonl").read_text()
     assert events.count('"check_failed"') == 2
 

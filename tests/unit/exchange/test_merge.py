@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+from plimsoll.analysis.evidence.measure import measure_figures
+from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.analysis.exchange.merge import merge_shards
-from plimsoll.analysis.statistics.run import measure
-from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.facts import RunFacts
@@ -108,7 +108,7 @@ def test_the_run_is_complete_only_if_every_shard_is(
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
     assert (result.exit_code, facts["status"]) == (1, merged), why
     assert "shard b" in facts["reason"]
-    assert measure(RunDirectory.open(tmp_path / "run")).requests == 2, (
+    assert measure_figures(RunDirectory.open(tmp_path / "run")).requests == 2, (
         "what was recorded is merged all the same"
     )
 

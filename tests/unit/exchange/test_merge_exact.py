@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.merge import merge_shards
-from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import ERRORS, load_records, records
 from tests.support.sharded import OF, instance
@@ -144,7 +144,7 @@ def check_names(
     records = load_records(run.path)
     assert Counter(run.route_name(n) for n in records["route"]) == of_route
     assert Counter(run.error_name(n) for n in records["error"]) == of_error
-    assert measure(run).requests > 0
+    assert measure_figures(run).requests > 0
 
 
 def test_records_are_those_of_the_shards_and_stand_in_the_order_of_their_ends(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.analysis.exchange import merge as merging
 from plimsoll.analysis.exchange.importing import in_order
 from plimsoll.analysis.exchange.merge import merge_shards
-from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.cli import main
 from plimsoll.common.errors import OutputError
 from plimsoll.rundir.facts import RunFacts

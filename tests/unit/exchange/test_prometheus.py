@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.prometheus import Gauges, prometheus_text, text
-from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, traffic, write_run
 
@@ -51,7 +51,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_figures_are_those_of_the_report(run: Path) -> None:
-    figures, found = measure(RunDirectory.open(run)), samples(run)
+    figures, found = measure_figures(RunDirectory.open(run)), samples(run)
     response = figures.samples["response"]
     p99_ms = response.figures_ms()["p99"]
     assert p99_ms is not None

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import pytest
 from click.testing import CliRunner
 
+from plimsoll.analysis.evidence.summary import outcome_lines
 from plimsoll.analysis.page.chart import MISSING
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
@@ -15,7 +16,6 @@ from plimsoll.analysis.report.report import report
 from plimsoll.analysis.report.sections.phases import medians_of
 from plimsoll.analysis.statistics.measures import began_ns, measures_by_phase
 from plimsoll.analysis.statistics.phases import PhaseWindow, line_of
-from plimsoll.analysis.statistics.summary import outcome_lines
 from plimsoll.rundir.events import Event, Saturation
 from tests.support.phased_runs import ARTICLE, write_article_runs, write_articles
 from tests.support.scripted_runs import add_events

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plimsoll.analysis.evidence.summary import outcome_lines, summarise
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.charts.scripted import Bars, Level, bars_chart
 from plimsoll.analysis.report.sections.headline import (
@@ -14,7 +15,6 @@ from plimsoll.analysis.report.sections.headline import (
     scripted_line,
     scripted_sentence,
 )
-from plimsoll.analysis.statistics.summary import outcome_lines, summarise
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import Request
 from plimsoll.rundir.write import RunWriter

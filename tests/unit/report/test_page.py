@@ -10,13 +10,12 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
+from plimsoll.analysis.evidence.measure import measure_in_detail
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.report.contents import Report, render_report
-from plimsoll.analysis.report.measured_run import MeasuredRun
-from plimsoll.analysis.statistics.run import measure
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.common.hostile import plotly_text, printable, script_json
 from plimsoll.rundir.read import RunDirectory
-from tests.support.measured import measured_and_observed
 from tests.support.rundir import records, traffic, write_run
 
 HOSTILE = [
@@ -34,16 +33,15 @@ HOSTILE = [
 ]
 
 
-def measured(*paths: Path) -> list[MeasuredRun]:
+def measured(*paths: Path) -> list[ReportRun]:
     found = []
     for number, path in enumerate(paths):
         run = RunDirectory.open(path)
-        figures, observation = measured_and_observed(run)
-        found.append(MeasuredRun(run, figures, number, observed=observation))
+        found.append(ReportRun.of(measure_in_detail(run), number))
     return found
 
 
-def _page(runs: list[MeasuredRun]) -> str:
+def _page(runs: list[ReportRun]) -> str:
     return render_report(Report(Path("report.html"), runs))
 
 
@@ -338,7 +336,7 @@ def test_a_small_run_says_that_it_is_too_small(tmp_path: Path) -> None:
 def test_a_killed_run_is_judged_from_its_records(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", records(5000, lag_us=30_000), status="running")
     opened = RunDirectory.open(run, now_s=(run / "requests.npy").stat().st_mtime + 60)
-    text = _page([MeasuredRun(opened, measure(opened), 0)])
+    text = _page([ReportRun.of(measure_in_detail(opened), 0)])
     assert "The run was killed." in text
     assert '<span class="badge interrupted">' in text
     assert '<span class="badge limited">' in text

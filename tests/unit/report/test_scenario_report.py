@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.analysis.evidence.measure import measure_in_detail
 from plimsoll.analysis.report.comparison_cautions import control_cautions
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.report import make_report
-from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run
 
@@ -56,5 +56,5 @@ def test_the_report_says_when_the_control_experiment_differs(
     for number, (scenario, total_us) in enumerate(zip(scenarios, times_us, strict=True)):
         path = write_run(tmp_path / str(number), records(9, total_us=total_us), scenario=scenario, logs=[])
         opened = RunDirectory.open(path)
-        runs.append(MeasuredRun(opened, measure(opened), number))
+        runs.append(ReportRun.of(measure_in_detail(opened), number))
     assert bool(control_cautions(runs)) == warned, why

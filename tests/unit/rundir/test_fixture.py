@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.statistics.run import RunStatistics, measure
+from plimsoll.analysis.evidence.measure import measure_figures
+from plimsoll.analysis.evidence.run import RunStatistics
 from plimsoll.common.units import hours_minutes
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
@@ -15,7 +16,7 @@ RUN = FIXTURES / "run-go"
 
 @pytest.fixture(scope="module")
 def statistics() -> RunStatistics:
-    return measure(RunDirectory.open(RUN))
+    return measure_figures(RunDirectory.open(RUN))
 
 
 @pytest.fixture(scope="module")

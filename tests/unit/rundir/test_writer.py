@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plimsoll.analysis.statistics.run import measure
-from plimsoll.analysis.statistics.summary import summarise
+from plimsoll.analysis.evidence.measure import measure_figures
+from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.common.errors import OutputError
 from plimsoll.rundir.events import spans
 from plimsoll.rundir.facts import Program, RunFacts, RunTarget
@@ -54,7 +54,7 @@ def test_a_run_written_here_is_read_like_any_other(tmp_path: Path) -> None:
     assert records["total_us"].tolist() == [1500, 0xFFFFFFFF], "what does not fit is the largest there is"
     assert records["line"].tolist() == [0, 3]
     assert records["logged_bytes"].tolist() == [-1, -1]
-    assert measure(run).requests == 2
+    assert measure_figures(run).requests == 2
     assert spans(run.events, 1.0) == []
     assert "abcdef" not in (tmp_path / "events.jsonl").read_text()
 
@@ -142,7 +142,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert ended.returncode == -signal.SIGKILL
     assert (tmp_path / "run" / "requests.npy").stat().st_size == HEADER_BYTES + 2 * RECORD.itemsize
     run = RunDirectory.open(tmp_path / "run", now_s=2e9)
-    assert (run.status, measure(run).requests, len(run.events)) == ("interrupted", 2, 4)
+    assert (run.status, measure_figures(run).requests, len(run.events)) == ("interrupted", 2, 4)
 
 
 def test_a_record_of_an_import_starts_when_the_run_did(tmp_path: Path) -> None:
@@ -207,4 +207,4 @@ def test_a_run_whose_disk_is_full_has_failed_and_says_so_once(tmp_path: Path, ro
     assert "cannot be written: File too large; choose another folder with --out" in run.facts.reason
     lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert lines[-1]["phase"] == "stop", "and no half line stands before it"
-    assert measure(run).requests == run.requests.count > 2
+    assert measure_figures(run).requests == run.requests.count > 2

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.analysis.exchange.importing import ImportWriter
 from plimsoll.analysis.exchange.k6 import K6Assembler
 from plimsoll.analysis.exchange.k6_samples import K6Reader
-from plimsoll.analysis.statistics.summary import summarise
 from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import Request

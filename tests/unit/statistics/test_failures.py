@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plimsoll.analysis.evidence.measure import measure_figures, measure_in_detail
 from plimsoll.analysis.statistics.binomial import upper_bound_ms
 from plimsoll.analysis.statistics.percentiles import NEVER_US, P99, P999, Sample, Times
 from plimsoll.analysis.statistics.requests import answered_wrongly, counted_us, failure_mask, timeout_us
-from plimsoll.analysis.statistics.run import measure
 from plimsoll.rundir.facts import Load, RunFacts
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run
@@ -143,7 +143,9 @@ def test_a_server_that_refuses_at_once_is_not_fast(tmp_path: Path) -> None:
     table = records(2000)
     table["status"][::2], table["total_us"][::2] = 503, 100
     load = {"digest": "d", "settings": {"timeout_s": 10.0}}
-    figures = measure(RunDirectory.open(write_run(tmp_path / "run", table, load=load)), compared=True)
+    figures = measure_in_detail(
+        RunDirectory.open(write_run(tmp_path / "run", table, load=load)), sliced=True
+    ).statistics
     said = figures.as_json()
     assert said["requests"]["failures"] == 1000  # type: ignore[index]
     assert figures.samples["response"].figures().shown("p99") == "wrong answer"
@@ -162,7 +164,7 @@ def test_a_server_that_refuses_at_once_is_not_fast(tmp_path: Path) -> None:
 def test_a_window_without_failures_keeps_its_figure(tmp_path: Path) -> None:
     table = records(4000)
     table["error"][:10] = 1
-    figures = measure(RunDirectory.open(write_run(tmp_path / "run", table)))
+    figures = measure_figures(RunDirectory.open(write_run(tmp_path / "run", table)))
     first, *others = figures.windows.windows
     assert (first.p999_ms, first.censored["p99.9"]) == (None, None)
     assert {window.p999_ms for window in others} == {1.0}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plimsoll.analysis.evidence.measure import Collection, figures_of, measure_figures
 from plimsoll.analysis.statistics.percentiles import NEVER_US, FailedTimes
 from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.routes import RouteFigures
-from plimsoll.analysis.statistics.run import Collection, figures_of, measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.read import RunDirectory
 from tests.support.rundir import records, write_run
@@ -117,9 +117,9 @@ def _check_table(figures: RouteFigures, rows: list[dict[str, int]], everything: 
 def test_the_order_of_the_records_does_not_matter(busy_run: Path, tmp_path: Path) -> None:
     table = np.load(busy_run / "requests.npy")
     shuffled = table[np.random.default_rng(1).permutation(len(table))]
-    one = measure(RunDirectory.open(busy_run)).as_json()
+    one = measure_figures(RunDirectory.open(busy_run)).as_json()
     load = {"digest": "d", "settings": {"timeout_s": 30.0}}  # as busy_run's
-    other = measure(RunDirectory.open(write_run(tmp_path / "run", shuffled, load=load))).as_json()
+    other = measure_figures(RunDirectory.open(write_run(tmp_path / "run", shuffled, load=load))).as_json()
     assert one["response_ms"] == other["response_ms"]
     assert one["windows"] == other["windows"]
 
@@ -127,12 +127,12 @@ def test_the_order_of_the_records_does_not_matter(busy_run: Path, tmp_path: Path
 def test_a_run_of_nothing_but_warm_up_has_nothing_to_report(tmp_path: Path) -> None:
     run = RunDirectory.open(write_run(tmp_path / "run", records(5, flags=8)))
     with pytest.raises(NoRequestsError, match="warm-up"):
-        measure(run)
+        measure_figures(run)
 
 
 def test_progress_is_told_of_every_record(small_run: Path) -> None:
     seen: list[int] = []
-    measure(RunDirectory.open(small_run), seen.append)
+    measure_figures(RunDirectory.open(small_run), seen.append)
     assert sum(seen) == 1000
 
 
@@ -146,8 +146,8 @@ def test_waiting_for_its_own_client_has_figures_of_its_own(tmp_path: Path) -> No
     alone["error"][690:710] = 2
     table["error"][0], table["total_us"][0] = 4, 0  # was never sent
     load = {"digest": "1", "settings": {"timeout_s": 30.0}}
-    found = measure(RunDirectory.open(write_run(tmp_path / "run", table, load=load)))
-    expected = measure(RunDirectory.open(write_run(tmp_path / "alone", alone[1:], load=load)))
+    found = measure_figures(RunDirectory.open(write_run(tmp_path / "run", table, load=load)))
+    expected = measure_figures(RunDirectory.open(write_run(tmp_path / "alone", alone[1:], load=load)))
     assert (found.client_queued, found.client_timeouts, expected.client_queued) == (700, 1, 0)
     assert found.samples["unqueued"].figures() == expected.samples["response"].figures()
     assert found.samples["client_wait"].figures_ms()["p50"] == 8000

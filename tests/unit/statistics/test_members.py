@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.statistics.run import measure
+from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN
 from tests.support.rundir import records, write_run
@@ -27,4 +27,4 @@ def test_who_is_sent_to_the_login_is_a_mismatch(
 ) -> None:
     table = records(3, status=[200, status, 200], logged_status=[200, logged, 200], flags=[0, flags, 0])
     directory = RunDirectory.open(write_run(tmp_path / "run", table))
-    assert measure(directory).total.status_mismatch == mismatches, what
+    assert measure_figures(directory).total.status_mismatch == mismatches, what

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from plimsoll.analysis.evidence.measure import measure_in_detail
 from plimsoll.analysis.report.host_series import disk_latency_of, send_of
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.runs import ScenarioFigures, group_by_scenario, number_runs, scenario_figures
 from plimsoll.analysis.statistics.phases import PHASES, PhaseSlices, line_of, make_phase_windows
@@ -27,7 +28,6 @@ from tests.support.experiment import (
     write_experiment,
     write_one,
 )
-from tests.support.measured import measured_and_observed
 from tests.support.rundir import load_records, records, write_run
 
 START_NS, STOP_NS = 20_000_000_000, 60_000_000_000
@@ -35,7 +35,7 @@ START_NS, STOP_NS = 20_000_000_000, 60_000_000_000
 
 def compared(*paths: Path) -> list[ScenarioFigures]:
     opened = [RunDirectory.open(path) for path in paths]
-    runs = number_runs([(run, *measured_and_observed(run, len(paths) > 1)) for run in opened])
+    runs = number_runs([measure_in_detail(run, sliced=len(paths) > 1) for run in opened])
     return [found for scenario in group_by_scenario(runs) if (found := scenario_figures(scenario))]
 
 
@@ -200,7 +200,7 @@ def test_throughput_and_latency_are_of_the_send_and_of_the_storages_own_disk(tmp
 def test_latencies_are_taken_from_a_damaged_file_as_far_as_they_can_be(tmp_path: Path) -> None:
     paths = write_experiment(tmp_path, 2)
 
-    def slow_run() -> MeasuredRun:
+    def slow_run() -> ReportRun:
         (figures,) = compared(*paths)  # each report reads host.csv once
         return figures.backends[1].repeats[0].run
 

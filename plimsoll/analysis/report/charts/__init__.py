@@ -25,12 +25,12 @@ from plimsoll.analysis.report.charts.spread import (
     repeats_of,
 )
 from plimsoll.analysis.report.charts.warming import warming_of
-from plimsoll.analysis.report.measured_run import MeasuredRun, Run
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import ScenarioFigures, ScenarioRuns
 
 Charts = Chart | Sequence[Chart] | None
 # Of runs, each by itself, over time: drawn where no backend has more than one run.
-RUN_CHARTS: list[Callable[[Sequence[Run]], Charts]] = [
+RUN_CHARTS: list[Callable[[Sequence[ReportRun]], Charts]] = [
     tail_chart,
     percentile_chart,
     heat_charts,
@@ -69,9 +69,7 @@ def chart_section(
     return Section(charts=found)
 
 
-def run_chart_section(
-    scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun], moved: Moved
-) -> Section:
+def run_chart_section(scenarios: Sequence[ScenarioRuns], runs: Sequence[ReportRun], moved: Moved) -> Section:
     """Return the charts of single runs, where no backend has several."""
     found = [] if not runs or any(scenario.repeated for scenario in scenarios) else run_charts(runs)
     if len(runs) == 1:
@@ -79,10 +77,9 @@ def run_chart_section(
     return Section(charts=found)
 
 
-def run_charts(runs: Sequence[MeasuredRun]) -> list[Chart]:
+def run_charts(runs: Sequence[ReportRun]) -> list[Chart]:
     """Return the charts of single runs."""
-    known = [run.as_chart_run() for run in runs]
-    return _charts(draw(known) for draw in RUN_CHARTS)
+    return _charts(draw(runs) for draw in RUN_CHARTS)
 
 
 def step_charts(scenario: ScenarioRuns, of: str) -> list[Chart]:

@@ -17,7 +17,7 @@ from plimsoll.analysis.page.chart import (
     time_axis,
     unit_for,
 )
-from plimsoll.analysis.report.measured_run import Run
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import failures_note
 from plimsoll.analysis.statistics.percentiles import NEVER_US
 from plimsoll.analysis.statistics.windows import Timeline, Window
@@ -31,7 +31,7 @@ _LABEL_LENGTH, _LABEL_PX, _LABEL_LINE_PX, _LABEL_LINES = 40, 6.5, 14, 3  # of sp
 _MOST_SPANS = 40
 
 
-def tail_chart(runs: Sequence[Run]) -> Chart:
+def tail_chart(runs: Sequence[ReportRun]) -> Chart:
     """Return the scatter of each window's p99.9, and the straight average line through them."""
     unit = time_unit(runs)
     data: list[Json] = []
@@ -61,7 +61,7 @@ def _heading(shown: list[str]) -> str:
     return "The slowest requests" if shown == ["max"] else f"The slow tail ({', '.join(shown)})"
 
 
-def _caption(runs: Sequence[Run]) -> str:
+def _caption(runs: Sequence[ReportRun]) -> str:
     all_windows = [run.statistics.windows for run in runs]
     shown = {windows.shown for windows in all_windows}
     widths = " or ".join(seconds(width_s) for width_s in sorted({windows.width_s for windows in all_windows}))
@@ -79,16 +79,16 @@ def _caption(runs: Sequence[Run]) -> str:
     return text + (f" The straight average line goes from {'; '.join(lines)}." if lines else "")
 
 
-def _average(run: Run, runs: Sequence[Run]) -> str:
+def _average(run: ReportRun, runs: Sequence[ReportRun]) -> str:
     line = run.statistics.windows.line
     if line is None:
         return ""
-    whose = "" if len(runs) == 1 else f" ({run.name})"
+    whose = "" if len(runs) == 1 else f" ({run.label})"
     first_ms, last_ms = line.at_ms(0), line.at_ms(run.statistics.windows.windows[-1].stop_s)
     return f"{milliseconds(max(first_ms, 0))} to {milliseconds(max(last_ms, 0))}{whose}"
 
 
-def _windows(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
+def _windows(run: ReportRun, runs: Sequence[ReportRun], unit: TimeUnit) -> list[Json]:
     windows = run.statistics.windows
     shown = [window for window in windows.windows if windows.drawn_ms(window) is not None]
     name = "slowest" if windows.shown == "max" else windows.shown
@@ -103,7 +103,7 @@ def _windows(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
         ]
         marker = {
             "size": size,
-            "color": run.colour,
+            "color": run.chart_colour,
             "symbol": symbol if set(symbols) == {symbol} else symbols,
             "line": {"width": 2 if merged else 0},
         }
@@ -121,7 +121,7 @@ def _windows(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
     return [*found, *_line(run, runs, unit)]
 
 
-def _line(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
+def _line(run: ReportRun, runs: Sequence[ReportRun], unit: TimeUnit) -> list[Json]:
     windows = run.statistics.windows
     if windows.line is None:
         return []
@@ -134,13 +134,13 @@ def _line(run: Run, runs: Sequence[Run], unit: TimeUnit) -> list[Json]:
             [value if (value := windows.line.at_ms(t_s)) > 0 else None for t_s in at_s],
             mode="lines",
             hoverinfo="skip",
-            line={"color": run.colour, "width": 2, "dash": "dash"},
+            line={"color": run.chart_colour, "width": 2, "dash": "dash"},
             showlegend=len(runs) == 1,
         )
     ]
 
 
-def _slowest(run: Run, unit: TimeUnit) -> Json:
+def _slowest(run: ReportRun, unit: TimeUnit) -> Json:
     timeline = run.statistics.timeline
     slots = [slot for slot in range(timeline.used) if timeline.due[slot] and not _unknown(timeline, slot)]
     values = [float(timeline.slowest_us[slot]) / 1000 for slot in slots]
@@ -170,9 +170,9 @@ def _slowest_of(value_ms: float, timeline: Timeline, slot: int) -> str:
     return at_least(milliseconds(value_ms)) if failed else milliseconds(value_ms)
 
 
-def _hover(run: Run, runs: Sequence[Run], window: Window) -> str:
+def _hover(run: ReportRun, runs: Sequence[ReportRun], window: Window) -> str:
     windows = run.statistics.windows
-    whose = "" if len(runs) == 1 else f"{run.label}<br>"
+    whose = "" if len(runs) == 1 else f"{plotly_text(run.label)}<br>"
     merged = " (wider)" if window.merged else ""
     times = window.figures
     return (
@@ -182,7 +182,7 @@ def _hover(run: Run, runs: Sequence[Run], window: Window) -> str:
     )
 
 
-def _scale(runs: Sequence[Run]) -> str:
+def _scale(runs: Sequence[ReportRun]) -> str:
     """Return log where a linear scale would press the ordinary windows into the axis."""
     values = [
         value
@@ -194,7 +194,7 @@ def _scale(runs: Sequence[Run]) -> str:
     return "log" if values and values[-1] > 8 * values[len(values) // 2] else "linear"
 
 
-def throughput_chart(runs: Sequence[Run]) -> Chart:
+def throughput_chart(runs: Sequence[ReportRun]) -> Chart:
     """Return requests done a second, over those that were due; in a closed loop nothing is due."""
     unit = time_unit(runs)
     data: list[Json] = []
@@ -207,9 +207,9 @@ def throughput_chart(runs: Sequence[Run]) -> Chart:
                 "fillcolor": "var(--faint)",
             }
             if len(runs) > 1:
-                look = {"line": {"color": run.colour, "width": 1, "dash": "dot", "shape": "hvh"}}
+                look = {"line": {"color": run.chart_colour, "width": 1, "dash": "dot", "shape": "hvh"}}
             data.append(_rates(run, runs, unit, f"due by {run.paced_by}", timeline.due, look))
-        done = {"line": {"color": run.colour, "width": 2, "shape": "hvh"}}
+        done = {"line": {"color": run.chart_colour, "width": 2, "shape": "hvh"}}
         data.append(_rates(run, runs, unit, "done", timeline.done, done))
         if int(timeline.failed.sum()):
             failed = {"line": {"color": "var(--bad)", "width": 1.5, "shape": "hvh"}}
@@ -232,7 +232,9 @@ def throughput_chart(runs: Sequence[Run]) -> Chart:
     )
 
 
-def _rates(run: Run, runs: Sequence[Run], unit: TimeUnit, name: str, counts: Any, look: Json) -> Json:
+def _rates(
+    run: ReportRun, runs: Sequence[ReportRun], unit: TimeUnit, name: str, counts: Any, look: Json
+) -> Json:
     timeline = run.statistics.timeline
     join = _join(run)
     width_s = join * timeline.width_s
@@ -240,7 +242,7 @@ def _rates(run: Run, runs: Sequence[Run], unit: TimeUnit, name: str, counts: Any
     used = max(timeline.used // join * join, min(join, timeline.used))
     sums = np.add.reduceat(counts[:used], np.arange(0, used, join))
     per_s = [int(number) / width_s for number in sums]
-    whose = "" if len(runs) == 1 else f"{run.label} "
+    whose = "" if len(runs) == 1 else f"{plotly_text(run.label)} "
     return points(
         trace_name(run, runs, name),
         [unit.of((slot + 0.5) * width_s) for slot in range(len(per_s))],
@@ -255,14 +257,14 @@ def _rates(run: Run, runs: Sequence[Run], unit: TimeUnit, name: str, counts: Any
     )
 
 
-def _join(run: Run) -> int:
+def _join(run: ReportRun) -> int:
     """Return how many slices make a second, if the run is long enough to be drawn by the second."""
     timeline = run.statistics.timeline
     whole = timeline.used * timeline.width_s >= _BY_THE_SECOND_S
     return max(round(1 / timeline.width_s), 1) if whole else 1
 
 
-def lag_chart(runs: Sequence[Run]) -> Chart | None:
+def lag_chart(runs: Sequence[ReportRun]) -> Chart | None:
     """Return the largest lag of each slice of time, over the requests that were not queued.
 
     None where all runs are closed loops, in which nothing is due.
@@ -286,7 +288,7 @@ def lag_chart(runs: Sequence[Run]) -> Chart | None:
                     for slot, value in zip(slots, values, strict=True)
                 ],
                 hoverinfo="text",
-                marker={"size": 4, "color": run.colour},
+                marker={"size": 4, "color": run.chart_colour},
                 showlegend=len(runs) > 1,
             )
         )
@@ -308,17 +310,17 @@ def lag_chart(runs: Sequence[Run]) -> Chart | None:
     )
 
 
-def time_unit(runs: Sequence[Run]) -> TimeUnit:
+def time_unit(runs: Sequence[ReportRun]) -> TimeUnit:
     """Return the unit that suits the longest of `runs`."""
     return unit_for(max(run.statistics.duration_s for run in runs))
 
 
-def span_shapes(runs: Sequence[Run], unit: TimeUnit) -> Json:
+def span_shapes(runs: Sequence[ReportRun], unit: TimeUnit) -> Json:
     """Return shaded bands and their labels for what happened during the runs (saturators, interrupts)."""
     shapes: list[Json] = []
     spans: list[Span] = []
     for run in runs:
-        colour = "var(--muted)" if len(runs) == 1 else run.colour
+        colour = "var(--muted)" if len(runs) == 1 else run.chart_colour
         for span in run.spans[: _MOST_SPANS // len(runs) + 1]:
             edges = {"x0": unit.of(span.start_s), "x1": unit.of(span.stop_s)}
             box = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "opacity": 0.12}
@@ -353,6 +355,6 @@ def _span_labels(spans: Sequence[Span], whole_s: float, unit: TimeUnit) -> list[
     return labels
 
 
-def trace_name(run: Run, runs: Sequence[Run], name: str) -> str:
+def trace_name(run: ReportRun, runs: Sequence[ReportRun], name: str) -> str:
     """Return a legend entry: with one run what is shown, with several whose it is too."""
-    return name if len(runs) == 1 else f"{run.label} {name}".strip()
+    return name if len(runs) == 1 else f"{plotly_text(run.label)} {name}".strip()

@@ -119,7 +119,7 @@ def _shown(each: BackendFigures, saturators: Sequence[str]) -> ScatterBackend:
     return ScatterBackend(
         name=each.backend.called,
         shade=each.backend.shade,
-        repeats=[(repeat.run.name, repeat.windows) for repeat in each.repeats],
+        repeats=[(repeat.run.label, repeat.windows) for repeat in each.repeats],
         rows=[
             StripRow("requests/s", "requests/s", [(r.done.t_s, r.done.value) for r in each.repeats]),
             StripRow(f"{saturator} (MB/s)", "MB/s", [(r.send.t_s, r.send.value / 1e6) for r in each.repeats]),

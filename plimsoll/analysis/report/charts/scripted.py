@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
-from plimsoll.analysis.report.measured_run import MeasuredRun, MeasuredValues
+from plimsoll.analysis.report.measured_run import MeasuredValues, ReportRun
 from plimsoll.analysis.report.runs import ScenarioRuns
 from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.common.hostile import plotly_text
@@ -214,7 +214,7 @@ def page_vitals_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
         PageVitals(
             backend.called,
             backend.shade,
-            [(run.name, vital, page, one) for run in backend.runs for vital, page, one in _of(run.values)],
+            [(run.label, vital, page, one) for run in backend.runs for vital, page, one in _of(run.values)],
         )
         for backend in scenario.backends
     ]
@@ -246,7 +246,7 @@ def _levels(each: MeasuredValues, wanted: Callable[[str], bool]) -> Levels:
     }
 
 
-def _steps(run: MeasuredRun) -> Levels:
+def _steps(run: ReportRun) -> Levels:
     found: Levels = {}
     for name, route in run.statistics.routes.items():
         times = route.response_ms
@@ -268,7 +268,7 @@ def _longest(runs: Iterable[Levels]) -> list[str]:
 
 
 def _backend_bars(
-    scenario: ScenarioRuns, names: Sequence[str], of: Callable[[MeasuredRun], Levels]
+    scenario: ScenarioRuns, names: Sequence[str], of: Callable[[ReportRun], Levels]
 ) -> list[Bars]:
     levels = {run.number: of(run) for run in scenario.runs}
     return [
@@ -277,7 +277,7 @@ def _backend_bars(
             backend.shade,
             [
                 [
-                    replace(level, run=run.name)
+                    replace(level, run=run.label)
                     for run in backend.runs
                     if (level := levels[run.number].get(name))
                 ]

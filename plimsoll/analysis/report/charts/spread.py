@@ -28,7 +28,7 @@ from plimsoll.analysis.report.charts.scatter import (
     too_few_for_runs,
 )
 from plimsoll.analysis.report.charts.scripted import is_scripted, steps_chart
-from plimsoll.analysis.report.measured_run import MeasuredRun, Run
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import (
     RepeatFigures,
     ScenarioFigures,
@@ -120,7 +120,7 @@ def _requests(figures: ScenarioFigures) -> int:
     return sum(run.statistics.requests for run in figures.scenario.runs)
 
 
-def _slices(run: MeasuredRun) -> Slices:
+def _slices(run: ReportRun) -> Slices:
     timeline = run.statistics.timeline
     zero_s = run.saturation.start_ns / 1e9 if run.saturation else 0.0
     return Slices(timeline.heat[: timeline.used], timeline.width_s, zero_s)
@@ -156,16 +156,20 @@ def _point(repeat: RepeatFigures, phase: str, shown: str) -> RunPoint | None:
         return None
     least_ms = times.least_ms(shown)
     ms = math.inf if least_ms is None else least_ms
-    return RunPoint(repeat.run.name, ms, shown in times.censored, shown in times.wrong)
+    return RunPoint(repeat.run.label, ms, shown in times.censored, shown in times.wrong)
 
 
-def percentile_chart(runs: Sequence[Run]) -> Chart:
+def percentile_chart(runs: Sequence[ReportRun]) -> Chart:
     """Return response and service time at every percentile; x is 1/(1−q) on a log scale."""
     data: list[Json] = []
     for run in runs:
-        service = {"color": run.colour if len(runs) > 1 else "var(--run-2)", "width": 1.5, "dash": "dot"}
+        service = {
+            "color": run.chart_colour if len(runs) > 1 else "var(--run-2)",
+            "width": 1.5,
+            "dash": "dot",
+        }
         data.append(_curve(run, runs, "service", service))
-        data.append(_curve(run, runs, "response", {"color": run.colour, "width": 2.5}))
+        data.append(_curve(run, runs, "response", {"color": run.chart_colour, "width": 2.5}))
     x_axis = _x_axis(max(run.statistics.samples["response"].n for run in runs))
     values = [value for trace in data for value in trace["y"] if value]
     scale = "log" if values and max(values) > 50 * min(values) else "linear"
@@ -237,9 +241,9 @@ def _x_axis(most: float) -> Json:
     return axis("of the requests were at least as fast", "log") | ticking
 
 
-def _curve(run: Run, runs: Sequence[Run], sample: str, line: Json) -> Json:
+def _curve(run: ReportRun, runs: Sequence[ReportRun], sample: str, line: Json) -> Json:
     curve = run.statistics.samples[sample].curve()
-    whose = "" if len(runs) == 1 else f"{run.label} "
+    whose = "" if len(runs) == 1 else f"{plotly_text(run.label)} "
     return points(
         trace_name(run, runs, sample),
         [rounded(one_in) for one_in, _ in curve],
@@ -254,7 +258,7 @@ def _curve(run: Run, runs: Sequence[Run], sample: str, line: Json) -> Json:
     )
 
 
-def heat_chart(run: Run, alone: Sequence[Run]) -> Chart:
+def heat_chart(run: ReportRun, alone: Sequence[ReportRun]) -> Chart:
     """Return the heat map of `run`; `alone` is what shares its time axis."""
     unit = time_unit(alone)
     timeline = run.statistics.timeline
@@ -265,7 +269,7 @@ def heat_chart(run: Run, alone: Sequence[Run]) -> Chart:
     y_axis = axis("response time (ms)", "log") | log_ticks(trace["y"])
     return Chart(
         key=f"heat-{run.number}",
-        title="All response times" + ("" if len(alone) == 1 else f" of {run.name}"),
+        title="All response times" + ("" if len(alone) == 1 else f" of {run.label}"),
         caption="The stronger the colour, the more requests took that long at that time."
         + failures_note([run]),
         data=[trace],
@@ -274,7 +278,7 @@ def heat_chart(run: Run, alone: Sequence[Run]) -> Chart:
     )
 
 
-def heat_charts(runs: Sequence[Run]) -> list[Chart]:
+def heat_charts(runs: Sequence[ReportRun]) -> list[Chart]:
     """Return a heat map of each of the first runs."""
     return [heat_chart(run, runs) for run in runs[:_MOST_MAPS] if run.statistics.timeline.heat.any()]
 

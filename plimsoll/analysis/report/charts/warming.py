@@ -8,7 +8,7 @@ import numpy as np
 
 from plimsoll.analysis.evidence.host_rows import ARC_HITS
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, note_of
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import counted, listed, milliseconds, significant
@@ -61,7 +61,7 @@ def warming_of(figures: ScenarioFigures, of: str) -> Chart | None:
     return warming_chart(f"warming-{scenario.number}", of, drawn, shown, busy, caption)
 
 
-def _started(run: MeasuredRun) -> bool:
+def _started(run: ReportRun) -> bool:
     """Return whether the lab started the clone for this run."""
     storage = run.directory.facts.storage
     return storage is not None and storage.cache is not None
@@ -86,7 +86,7 @@ def _warming(backend: BackendRuns, shown: str) -> Warming:
     )
 
 
-def hits_by_minute(run: MeasuredRun) -> dict[int, float]:
+def hits_by_minute(run: ReportRun) -> dict[int, float]:
     """Return the mean share of hits in the ARC, in percent, by minute of the run; none where nobody knows."""
     columns = run.host.samples.columns
     t_ns, percent = columns.get("t_ns"), columns.get(ARC_HITS)
@@ -103,13 +103,13 @@ def _by_minute(runs: Iterable[dict[int, float]]) -> list[tuple[int, list[float]]
     return [(at, [each[at] for each in every if at in each]) for at in minutes]
 
 
-def _states(runs: Iterable[MeasuredRun]) -> str:
+def _states(runs: Iterable[ReportRun]) -> str:
     storages = (run.directory.facts.storage for run in runs)
     states = list(dict.fromkeys(one.cache.state for one in storages if one and one.cache))
     return f" Caches at the start: {listed(states)}." if states else ""
 
 
-def _busy_minutes(runs: Iterable[MeasuredRun]) -> tuple[float, float] | None:
+def _busy_minutes(runs: Iterable[ReportRun]) -> tuple[float, float] | None:
     """Return from when to when the saturator ran, in minutes after the start: medians of the runs.
 
     Half a minute is added, since a minute's point stands in its middle.

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from plimsoll.analysis.evidence.order import RunPlace, order_of
 from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
-from plimsoll.analysis.report.measured_run import MeasuredRun, MeasuredValues, Values
+from plimsoll.analysis.report.measured_run import MeasuredValues, ReportRun, Values
 from plimsoll.analysis.report.runs import (
     AMONG,
     BackendRuns,
@@ -338,7 +338,7 @@ def _lead(best: RankedBackend, other: RankedBackend, sign: int, sides: int) -> L
         [sign * math.log(one.values[run.number]) for run in each]
         for one, each in zip((best, other), runs, strict=True)
     ]
-    places = [[RunPlace.of(run.name, run.directory.facts) for run in each] for each in runs]
+    places = [[RunPlace.of(run.label, run.directory.facts) for run in each] for each in runs]
     order = order_of(places[0], places[1])
     if order.pairs is not None:
         logs = [[side[pair[at]] for pair in order.pairs] for at, side in enumerate(logs)]
@@ -390,7 +390,7 @@ def _values_of(found: MeasuredValues | None, name: str) -> Values | None:
     return values if values and (values.values or values.failed) else None
 
 
-def _medians(runs: Sequence[MeasuredRun], values: Sequence[Values]) -> _OfRun:
+def _medians(runs: Sequence[ReportRun], values: Sequence[Values]) -> _OfRun:
     found = {}
     for run, each in zip(runs, values, strict=True):
         value, least = each.at(_P50)

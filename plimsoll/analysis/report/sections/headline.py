@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plimsoll.analysis.page.section import Caution, HeadlineFigure, Section, Sentence
-from plimsoll.analysis.report.measured_run import MeasuredRun, Values
+from plimsoll.analysis.report.measured_run import ReportRun, Values
 from plimsoll.analysis.report.run_cautions import BOUND_NEEDS
 from plimsoll.analysis.statistics.percentiles import MILLION, P999, PERCENTILES, TimeFigures, fewest, rank
 from plimsoll.common.errors import Severity
@@ -41,7 +41,7 @@ class Headline(Section):
     layout: str = "headline"
 
 
-def headline(run: MeasuredRun, cautions: Sequence[Caution]) -> Headline:
+def headline(run: ReportRun, cautions: Sequence[Caution]) -> Headline:
     """Return a run in large; its notes are among `cautions`."""
     scripted = scripted_figures(run)
     return Headline(
@@ -52,7 +52,7 @@ def headline(run: MeasuredRun, cautions: Sequence[Caution]) -> Headline:
     )
 
 
-def _percentiles(run: MeasuredRun) -> list[HeadlineFigure]:
+def _percentiles(run: ReportRun) -> list[HeadlineFigure]:
     """Return p50, p99, p99.9 and the slowest response time."""
     response = run.statistics.samples["response"].figures()
     median, upper = response["p50"], run.statistics.p999_upper_ms
@@ -75,7 +75,7 @@ def _percentiles(run: MeasuredRun) -> list[HeadlineFigure]:
     ]
 
 
-def sentence(run: MeasuredRun) -> str:
+def sentence(run: ReportRun) -> str:
     """Return what the figures mean; where requests failed, that first."""
     response = run.statistics.samples["response"].figures()
     tail, median = response["p99.9"], response["p50"]
@@ -114,7 +114,7 @@ def _failure(response: TimeFigures, name: str) -> str:
     return "failed" if least_ms is None else "failed, at its time-out"
 
 
-def _footnote(run: MeasuredRun) -> str:
+def _footnote(run: ReportRun) -> str:
     """Return what the star at p99.9 means; empty if there is none."""
     if run.statistics.p999_upper_ms is not None:
         return (
@@ -129,7 +129,7 @@ def _footnote(run: MeasuredRun) -> str:
     return ""
 
 
-def _stalls(run: MeasuredRun) -> bool:
+def _stalls(run: ReportRun) -> bool:
     """Return whether there would be a bound, did the slowest requests not come together."""
     found, response = run.statistics, run.statistics.samples["response"]
     come_together = BOUND_NEEDS <= response.n < BOUND_NEEDS * (found.p999_clustering or 1)
@@ -163,14 +163,14 @@ SCENARIO_MEASURES = {
 }
 
 
-def main_values(run: MeasuredRun) -> tuple[ScenarioMeasure, Values] | None:
+def main_values(run: ReportRun) -> tuple[ScenarioMeasure, Values] | None:
     """Return what the run is about, with its values and failures; None where it has none of them."""
     own = SCENARIO_MEASURES.get(run.directory.facts.own_scenario)
     values = run.values.values.get(own.measure) if own else None
     return (own, values) if own and values and (values.values or values.failed) else None
 
 
-def main_measure(runs: Sequence[MeasuredRun]) -> str | None:
+def main_measure(runs: Sequence[ReportRun]) -> str | None:
     """Return the measure that `runs` of a scripted scenario are about; None where not all have one."""
     scenario = runs[0].directory.facts.own_scenario
     names = [SCENARIO_MEASURES[scenario].measure] if scenario in SCENARIO_MEASURES else []
@@ -178,7 +178,7 @@ def main_measure(runs: Sequence[MeasuredRun]) -> str | None:
     return next((name for name in names if all(name in run.values.values for run in runs)), None)
 
 
-def scripted_figures(run: MeasuredRun) -> list[HeadlineFigure]:
+def scripted_figures(run: ReportRun) -> list[HeadlineFigure]:
     """Return the large figures of a scripted scenario; none where it has no measure of its own."""
     if run.directory.facts.own_scenario == "browser":
         return _of_browser(run)
@@ -206,7 +206,7 @@ def scripted_figures(run: MeasuredRun) -> list[HeadlineFigure]:
     return bigs
 
 
-def scripted_sentence(run: MeasuredRun) -> str:
+def scripted_sentence(run: ReportRun) -> str:
     """Return what those figures mean; empty where there are none. What failed stands first."""
     found = main_values(run)
     if found is None:
@@ -228,7 +228,7 @@ def scripted_sentence(run: MeasuredRun) -> str:
     return text + "."
 
 
-def scripted_line(run: MeasuredRun) -> str:
+def scripted_line(run: ReportRun) -> str:
     """Return the same for a table or the terminal: `article saved 640 ms (median of 60 saves)`."""
     found = main_values(run)
     if found is None:
@@ -272,7 +272,7 @@ def _said(value: float, unit: str) -> str:
     return f"{significant(abs(value))} {unit}"
 
 
-def _upgraded(run: MeasuredRun) -> str:
+def _upgraded(run: ReportRun) -> str:
     """Return what was upgraded: `WordPress 6.1.9 to 6.8.12` (hostile)."""
     for event in run.directory.events:
         versions = [event.further.get(key) for key in ("from_version", "to_version")]
@@ -281,13 +281,13 @@ def _upgraded(run: MeasuredRun) -> str:
     return "The upgrade"
 
 
-def _upgrade(run: MeasuredRun, values: Values) -> HeadlineFigure:
+def _upgrade(run: ReportRun, values: Values) -> HeadlineFigure:
     what = _upgraded(run)
     below = what.removeprefix("WordPress ") if what != "The upgrade" else _failed(values)
     return HeadlineFigure("upgrade", _shown(values, "p50"), below, first=True)
 
 
-def _phase_times(run: MeasuredRun) -> list[tuple[str, float]]:
+def _phase_times(run: ReportRun) -> list[tuple[str, float]]:
     """Return the phases (hostile) and how long each took, in ms, the longest first."""
     times = [
         (name.removeprefix(PHASE), sum(one.values) * _MS[one.unit])
@@ -297,7 +297,7 @@ def _phase_times(run: MeasuredRun) -> list[tuple[str, float]]:
     return sorted(times, key=lambda pair: -pair[1])
 
 
-def _phases(run: MeasuredRun, values: Values) -> list[HeadlineFigure]:
+def _phases(run: ReportRun, values: Values) -> list[HeadlineFigure]:
     whole_ms = sum(values.values) * _MS.get(values.unit, 1.0)
     return [
         HeadlineFigure(
@@ -307,12 +307,12 @@ def _phases(run: MeasuredRun, values: Values) -> list[HeadlineFigure]:
     ]
 
 
-def _longest(run: MeasuredRun) -> str:
+def _longest(run: ReportRun) -> str:
     longest = [f"{name} {milliseconds(took_ms)}" for name, took_ms in _phase_times(run)[:_MOST_PHASES]]
     return f", most of it in {listed(longest)}" if longest else ""
 
 
-def _outage_times(run: MeasuredRun) -> list[tuple[str, float]]:
+def _outage_times(run: ReportRun) -> list[tuple[str, float]]:
     """Return who was without the site (hostile), and for how long in all, in ms."""
     return [
         (name.removeprefix("outage: "), one.values[-1] * _MS[one.unit])
@@ -321,18 +321,18 @@ def _outage_times(run: MeasuredRun) -> list[tuple[str, float]]:
     ]
 
 
-def _outages(run: MeasuredRun) -> list[HeadlineFigure]:
+def _outages(run: ReportRun) -> list[HeadlineFigure]:
     return [
         HeadlineFigure(f"{who} without the site", _gone(gone_ms), "") for who, gone_ms in _outage_times(run)
     ]
 
 
-def _without_site(run: MeasuredRun) -> str:
+def _without_site(run: ReportRun) -> str:
     gone = [f"{who} for {_gone(gone_ms)}" for who, gone_ms in _outage_times(run) if gone_ms > 0]
     return f" Without the site meanwhile: {listed(gone)}." if gone else ""
 
 
-def _unknown_phases(run: MeasuredRun) -> str:
+def _unknown_phases(run: ReportRun) -> str:
     why = phases_unknown(run.directory.events)
     return "" if why is None else f" Its phases are unknown: {why}."
 
@@ -341,7 +341,7 @@ def _gone(gone_ms: float) -> str:
     return seconds(max(gone_ms, 0.0) / 1000)
 
 
-def _of_browser(run: MeasuredRun) -> list[HeadlineFigure]:
+def _of_browser(run: ReportRun) -> list[HeadlineFigure]:
     """Return the medians of what a person waited for, and of the largest paint of the front page."""
     found: list[HeadlineFigure] = []
     names = {**_IN_A_BROWSER, "lcp: front page": "front page painted"}

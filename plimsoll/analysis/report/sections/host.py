@@ -11,7 +11,7 @@ from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Section, Sentence
 from plimsoll.analysis.report.charts.host import HostAxis, HostLine, HostStrip, host_chart
 from plimsoll.analysis.report.host_series import Floats, own_disks, own_pools, zero_ns
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.measures import edges_ns
 from plimsoll.analysis.statistics.phases import PHASES, WHOLE
@@ -345,7 +345,7 @@ def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
     return BackendHost(backend, {row: figures for row, figures in found.items() if figures.line.any})
 
 
-def _add_phases(figures: RowFigures, run: MeasuredRun, t_s: Floats, value: Floats) -> None:
+def _add_phases(figures: RowFigures, run: ReportRun, t_s: Floats, value: Floats) -> None:
     zero_s = zero_ns(run) / 1e9
     for phase in PHASES if run.saturation else WHOLE:
         from_ns, to_ns = edges_ns(phase, run.saturation)
@@ -357,7 +357,7 @@ def _add_phases(figures: RowFigures, run: MeasuredRun, t_s: Floats, value: Float
             each.high = max(each.high, float(within.max()))
 
 
-def rows_of(run: MeasuredRun) -> Iterator[tuple[HostRow, Floats, Floats, Floats]]:
+def rows_of(run: ReportRun) -> Iterator[tuple[HostRow, Floats, Floats, Floats]]:
     """Yield each row that the run's host.csv has: its instants, its values, and those beside it.
 
     Instants are in order, in seconds since the saturator started; values are NaN where they are not known.
@@ -383,7 +383,7 @@ def rows_of(run: MeasuredRun) -> Iterator[tuple[HostRow, Floats, Floats, Floats]
             yield row, t_s, value, other
 
 
-def _columns(subject: HostSubject, run: MeasuredRun, pattern: str, names: list[str]) -> list[str]:
+def _columns(subject: HostSubject, run: ReportRun, pattern: str, names: list[str]) -> list[str]:
     """Return the columns of a row: of the storage's own devices, where any of those was observed."""
     if not pattern:
         return []

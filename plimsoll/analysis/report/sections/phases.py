@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
-from plimsoll.analysis.report.measured_run import MeasuredRun, Values
+from plimsoll.analysis.report.measured_run import ReportRun, Values
 from plimsoll.analysis.report.run_cautions import company_of
 from plimsoll.analysis.report.runs import (
     AMONG,
@@ -221,7 +221,7 @@ class PhaseMedian:
 Medians = dict[str, dict[str, PhaseMedian]]
 
 
-def medians_of(runs: Sequence[MeasuredRun]) -> Medians:
+def medians_of(runs: Sequence[ReportRun]) -> Medians:
     """Return the medians by measure (hostile) and phase, the longest times first; none without phases."""
     values: dict[str, dict[str, list[Values]]] = {}
     for run in runs:
@@ -281,7 +281,7 @@ def _took(during: PhaseMedian, before: PhaseMedian | None, backend: BackendRuns)
     return f"{during.shown} on {backend.called}{against}{failed}"
 
 
-def measure_lines(run: MeasuredRun) -> list[str]:
+def measure_lines(run: ReportRun) -> list[str]:
     """Return a line for the terminal on each of the longest measures of a run (hostile)."""
     return [
         f"  {name}: " + ", ".join(f"{one.shown} {phase} ({one.counts})" for phase, one in by_phase.items())

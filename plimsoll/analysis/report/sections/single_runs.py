@@ -7,7 +7,7 @@ from math import sqrt
 from statistics import fmean
 
 from plimsoll.analysis.page.section import Caution, Row, Section, Table
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.run_cautions import together_of
 from plimsoll.analysis.report.runs import FAILURES_COUNT, ScenarioRuns
 from plimsoll.analysis.report.sections.headline import scripted_line
@@ -52,12 +52,12 @@ _COLUMNS = ["", "machine", "segment", "sent", "unsent", "status", "lag p99.9", "
 class ListedRun:
     """A row of the list: a run, what it is about if it is scripted, and its response times."""
 
-    run: MeasuredRun
+    run: ReportRun
     about: str
     times: list[str]
 
     @classmethod
-    def of(cls, run: MeasuredRun) -> "ListedRun":
+    def of(cls, run: ReportRun) -> "ListedRun":
         """Return the row of `run`."""
         response = run.statistics.samples["response"].figures()
         return cls(run, scripted_line(run), [response.shown(name) for name in ("p50", "p99", "p99.9", "max")])
@@ -93,7 +93,7 @@ class RunDetails(Section):
     layout: str = "run"
 
 
-def run_list(scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun]) -> list[Section]:
+def run_list(scenarios: Sequence[ScenarioRuns], runs: Sequence[ReportRun]) -> list[Section]:
     """Return the list of several runs."""
     if len(runs) < 2:
         return []
@@ -110,7 +110,7 @@ def run_list(scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun]) -> 
 
 def run_details(
     scenarios: Sequence[ScenarioRuns],
-    runs: Sequence[MeasuredRun],
+    runs: Sequence[ReportRun],
     cautions: Mapping[int, Sequence[Caution]],
 ) -> list[Section]:
     """Return the details of each run, by group where there are groups; `cautions` by the run's number."""
@@ -118,7 +118,7 @@ def run_details(
         return [_details(runs[0], "Tables, and what was run")]
     found = {
         run.number: replace(
-            _details(run, run.name),
+            _details(run, run.label),
             colour=run.colour,
             notes=[one.text for one in cautions[run.number] if one.level == Severity.NOTE],
         )
@@ -129,13 +129,13 @@ def run_details(
     return list(found.values())
 
 
-def _details(run: MeasuredRun, title: str) -> RunDetails:
+def _details(run: ReportRun, title: str) -> RunDetails:
     beside = [instance_table(run), failure_table(run), measure_table(run)]
     tables = [*beside, percentile_table(run), route_table(run), grinder_table(run), status_table(run)]
     return RunDetails(title, tables=[table for table in tables if table], facts=list_facts(run))
 
 
-def _groups(scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun]) -> list[RunGroup]:
+def _groups(scenarios: Sequence[ScenarioRuns], runs: Sequence[ReportRun]) -> list[RunGroup]:
     """Return the groups; none where all runs fit one table. Runs without a backend are one group."""
     if len(runs) <= MOST_IN_ONE_TABLE:
         return []
@@ -159,7 +159,7 @@ def _groups(scenarios: Sequence[ScenarioRuns], runs: Sequence[MeasuredRun]) -> l
     return found
 
 
-def _sentence(runs: Sequence[MeasuredRun]) -> str:
+def _sentence(runs: Sequence[ReportRun]) -> str:
     """Return how many runs there are, how far their tails lie apart, and how many are not complete."""
     text = counted(len(runs), "run")
     for name in ("p99.9", "p99", "p50"):
@@ -192,7 +192,7 @@ def _shown(level: tuple[float, bool]) -> str:
     return at_least(milliseconds(value_ms)) if censored else milliseconds(value_ms)
 
 
-def percentile_table(run: MeasuredRun) -> Table:
+def percentile_table(run: ReportRun) -> Table:
     """Return all percentiles of all four times."""
     figures = {name: run.statistics.samples[name].figures() for name in _SAMPLES}
     columns = list(figures["response"].ms)
@@ -209,12 +209,12 @@ def percentile_table(run: MeasuredRun) -> Table:
     return Table("Percentiles", caption, ["", *columns], rows)
 
 
-def _failures(run: MeasuredRun) -> str:
+def _failures(run: ReportRun) -> str:
     """Return how failures count in a table of times; empty where there is none."""
     return f" {FAILURES_COUNT}" if run.statistics.failures else ""
 
 
-def route_table(run: MeasuredRun) -> Table:
+def route_table(run: ReportRun) -> Table:
     """Return response times, errors and mismatches of each route."""
     routes = sorted(run.statistics.routes.items(), key=lambda item: -item[1].requests)
     logged = bool(run.directory.facts.logs)
@@ -243,7 +243,7 @@ def _route(name: str, figures: RouteFigures, logged: bool, look: str = "") -> Ro
     return Row(name, [count(figures.requests), *times, *amiss], look or ("amiss" if figures.failures else ""))
 
 
-def measure_table(run: MeasuredRun) -> Table | None:
+def measure_table(run: ReportRun) -> Table | None:
     """Return the figures that are no single request, whole and by phase; None where there is none."""
     rows = []
     for name, one in run.measures.items():
@@ -268,7 +268,7 @@ def _measured(one: dict[str, object], failed: int) -> list[str]:
     return [n, *(_figure(one[column]) for column in _MEASURE_COLUMNS)]
 
 
-def failure_table(run: MeasuredRun) -> Table | None:
+def failure_table(run: ReportRun) -> Table | None:
     """Return the first steps that failed, with the site's own words; None where none did."""
     failed = [event for event in run.directory.events if event.name == "error"]
     if not failed:
@@ -295,7 +295,7 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def status_table(run: MeasuredRun) -> Table:
+def status_table(run: ReportRun) -> Table:
     """Return how often each status came, and each error."""
     requests = run.statistics.requests
     rows = [
@@ -309,7 +309,7 @@ def status_table(run: MeasuredRun) -> Table:
     return Table("Statuses and errors", "What came back.", ["", "requests", "share"], rows)
 
 
-def grinder_table(run: MeasuredRun) -> Table:
+def grinder_table(run: ReportRun) -> Table:
     """Return The Grinder's table: a row a route, and the total."""
     heading, spelled = _unit([run.elapsed_s])
     time = spelled(run.elapsed_s)
@@ -367,7 +367,7 @@ def pooled(rows: Sequence[tuple[GrinderRow, float]]) -> GrinderRow:
     )
 
 
-def _row_of(run: MeasuredRun) -> tuple[GrinderRow, float]:
+def _row_of(run: ReportRun) -> tuple[GrinderRow, float]:
     """Return the run's total, and The Grinder's elapsed time: from its first start to its last end."""
     row = run.statistics.total.grinder
     return row, row.tests / row.tps if row.tps else run.elapsed_s
@@ -397,7 +397,7 @@ def _cells(row: GrinderRow, time: str) -> list[str]:
     ]
 
 
-def list_facts(run: MeasuredRun) -> list[tuple[str, str]]:
+def list_facts(run: ReportRun) -> list[tuple[str, str]]:
     """Return (what, value) pairs, absent ones left out. Values are hostile."""
     facts = run.directory.facts
     target = facts.target
@@ -466,7 +466,7 @@ def _experiment(experiment: ExperimentRun | None) -> str | None:
     return experiment.name + number + (f" of {experiment.of}" if number and experiment.of is not None else "")
 
 
-def _log(run: MeasuredRun, index: int) -> str:
+def _log(run: ReportRun, index: int) -> str:
     log = run.directory.facts.logs[index]
     parts = [log.path]
     if log.format:
@@ -513,13 +513,13 @@ def _speed(speed: str | None, loop: str) -> str | None:
     return named + (", closed loop" if loop == "closed" else ", open loop")
 
 
-def _limits(run: MeasuredRun) -> str | None:
+def _limits(run: ReportRun) -> str | None:
     facts, summary = run.directory.facts, run.directory.summary
     outcomes = {one.limit: one.outcome for one in summary.limits} if summary else {}
     return "; ".join(f"{limit} {outcomes.get(limit, 'not judged')}" for limit in facts.limits or [])
 
 
-def _members(run: MeasuredRun) -> str | None:
+def _members(run: ReportRun) -> str | None:
     summary = run.directory.summary
     if not summary or not (members := summary.members):
         return None
@@ -532,7 +532,7 @@ def _members(run: MeasuredRun) -> str | None:
     return said + (f", {members.sent_to_login:,} sent to the login" if members.sent_to_login else "")
 
 
-def _sent_again(run: MeasuredRun) -> str | None:
+def _sent_again(run: ReportRun) -> str | None:
     summary = run.directory.summary
     if not summary or not summary.requests.retried:
         return None
@@ -541,14 +541,14 @@ def _sent_again(run: MeasuredRun) -> str | None:
     return f"{counted(retried, 'request')} ({part}), since the server had closed the kept-open connection"
 
 
-def _host(run: MeasuredRun) -> str:
+def _host(run: ReportRun) -> str:
     host = run.directory.facts.host
     memory = f"{host.memory_bytes / _GIB:.1f} GiB" if host.memory_bytes else None
     cpus = counted(host.cpus, "processor") if host.cpus else None
     return ", ".join(filter(None, (host.hostname, host.cpu, cpus, memory, host.kernel)))
 
 
-def instance_table(run: MeasuredRun) -> Table | None:
+def instance_table(run: ReportRun) -> Table | None:
     """Return a row for each instance; None of a run that was not merged."""
     summary = run.directory.summary
     if run.directory.facts.merged is None or summary is None or not summary.instances:

@@ -13,7 +13,7 @@ from plimsoll.analysis.evidence.host_rows import Depth, HostRow
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 from plimsoll.analysis.report.host_series import Floats, zero_ns
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioRuns
 from plimsoll.analysis.report.sections.host import HostView, rows_of
 from plimsoll.analysis.statistics.stalls import (
@@ -393,7 +393,7 @@ def _ranked(signs: Sequence[Sign]) -> list[Sign]:
     return [*ranked, *sorted(rest, key=lambda sign: -sign.superiority)]
 
 
-def cut_windows(run: MeasuredRun) -> RunWindows:
+def cut_windows(run: ReportRun) -> RunWindows:
     """Return the windows of a run, of a second each where it is no longer than a quarter of an hour."""
     timeline = run.statistics.timeline
     each = max(round(1 / timeline.width_s), 1)
@@ -431,7 +431,7 @@ def _worst(value: Floats, t_s: Floats, width_s: int, count: int) -> Floats:
     return np.where(np.isneginf(near), np.nan, near)
 
 
-def _events(run: MeasuredRun, width_s: int, count: int) -> dict[HostRow, Floats]:
+def _events(run: ReportRun, width_s: int, count: int) -> dict[HostRow, Floats]:
     """Return what was going on besides: 1 where an event of that name (hostile) was within two seconds."""
     found: dict[HostRow, Floats] = {}
     middles_s = (np.arange(count) + 0.5) * width_s
@@ -445,7 +445,7 @@ def _events(run: MeasuredRun, width_s: int, count: int) -> dict[HostRow, Floats]
     return found
 
 
-def _spans(run: MeasuredRun) -> Iterator[tuple[str, float, float]]:
+def _spans(run: ReportRun) -> Iterator[tuple[str, float, float]]:
     busy = run.saturation.name if run.saturation else ""
     own = {busy, *(busy + end for end in _SATURATORS_OWN), *_NO_SOURCES}
     for span in spans(run.directory.events, run.elapsed_s):

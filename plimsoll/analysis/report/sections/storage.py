@@ -9,7 +9,7 @@ from plimsoll.analysis.evidence.storage import described
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points
 from plimsoll.analysis.page.section import Caution, Row, Section, Table
 from plimsoll.analysis.report.comparison_cautions import compress_ratios
-from plimsoll.analysis.report.measured_run import MeasuredRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import MANY
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError, Severity
@@ -59,13 +59,13 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
 
 
-def differences_section(runs: Sequence[MeasuredRun]) -> list[Section]:
+def differences_section(runs: Sequence[ReportRun]) -> list[Section]:
     """Return what differs between the backends of several runs."""
     table = differences_table(runs) if len(runs) > 1 else None
     return [Section(tables=[table], layout="differences")] if table else []
 
 
-def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
+def differences_table(runs: Sequence[ReportRun]) -> Table | None:
     """Return what differs between the backends' facts; None where fewer than two say anything."""
     facts = facts_by_backend(runs)
     if len(facts) < 2:
@@ -93,7 +93,7 @@ def differences_table(runs: Sequence[MeasuredRun]) -> Table | None:
     return Table("What differs between the backends", caption, ["", *facts], rows, has_words=True)
 
 
-def differences_json(runs: Sequence[MeasuredRun]) -> list[dict[str, object]]:
+def differences_json(runs: Sequence[ReportRun]) -> list[dict[str, object]]:
     """Return what differs between the backends, for `--json`."""
     facts = facts_by_backend(runs)
     if len(facts) < 2:
@@ -104,7 +104,7 @@ def differences_json(runs: Sequence[MeasuredRun]) -> list[dict[str, object]]:
     ]
 
 
-def facts_by_backend(runs: Sequence[MeasuredRun]) -> dict[str, dict[str, object]]:
+def facts_by_backend(runs: Sequence[ReportRun]) -> dict[str, dict[str, object]]:
     """Return the facts of each backend by its name (hostile), from the first of its runs that has any."""
     found: dict[str, dict[str, object]] = {}
     for run in runs:
@@ -189,9 +189,7 @@ def _json(data: bytes) -> object:
         return None
 
 
-def volume_sections(
-    fileio: Cells, rounds: Sequence[VolumeRound], runs: Sequence[MeasuredRun]
-) -> list[Section]:
+def volume_sections(fileio: Cells, rounds: Sequence[VolumeRound], runs: Sequence[ReportRun]) -> list[Section]:
     """Return what the volumes give, what an fsync takes on them, and how they were filled."""
     chart = _chart(fileio.cells, {run.backend: run.shade or 0 for run in runs})
     tables = [fileio_table(fileio.cells, fileio.syncs), fsync_table(fileio.syncs)]

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from plimsoll.analysis.evidence.measure import measure_figures
+from plimsoll.analysis.evidence.run import RunStatistics
 from plimsoll.analysis.statistics.measures import measures_by_phase, summaries
 from plimsoll.analysis.statistics.routes import RouteFigures
-from plimsoll.analysis.statistics.run import RunStatistics, measure
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, count, hours_minutes, plain_ms, significant
@@ -23,7 +24,7 @@ _NARROW, _WIDE = 34, 60  # letters of a name
 def summarise(directory: Path, measures: Measures, unsent: UnsentCounts) -> dict[str, object]:
     """Return what `summary.json` of `directory` says; figures that cannot be given are None."""
     try:
-        run = measure(RunDirectory.open(directory))
+        run = measure_figures(RunDirectory.open(directory))
     except NoRequestsError:
         run = None
     sent = run.requests + run.warmup if run else 0
@@ -86,7 +87,7 @@ def outcome_lines(directory: Path) -> list[str]:
     lines: list[str] = []
     try:
         run = RunDirectory.open(directory)
-        figures = measure(run)
+        figures = measure_figures(run)
     except NoRequestsError:
         facts = read_facts(directory)
         return [f"{facts.status}: {printable(str(facts.reason))}", f"Run directory: {directory}"]
