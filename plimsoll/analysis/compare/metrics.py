@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from plimsoll.analysis.evidence.agreement import wrong_share
+from plimsoll.analysis.evidence.answers import wrong_share
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.statistics.measures import StepFigures, measured_step, timed_step
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, fewest

@@ -39,7 +39,7 @@ from plimsoll.analysis.page.verdict import (
     wrap,
 )
 from plimsoll.analysis.report.sections.storage import TUNING_SAYS
-from plimsoll.analysis.statistics.phases import PHASES
+from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.hostile import plotly_text, printable
 from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, percent, significant
 

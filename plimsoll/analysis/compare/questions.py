@@ -8,7 +8,7 @@ from plimsoll.analysis.compare.decision import ALONE, Question
 from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates
 from plimsoll.analysis.compare.metrics import CensoredError, Limit, NoFigureError, Reading, ResponseTime
 from plimsoll.analysis.compare.sides import UnreadableRun
-from plimsoll.analysis.evidence.failedmeasures import Tries, measure_finding
+from plimsoll.analysis.evidence.answers import Tries, measure_finding
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import MUCH_TAKEN_MS, taken_ms_per_s
 from plimsoll.analysis.evidence.order import Order, RunPlace, order_of

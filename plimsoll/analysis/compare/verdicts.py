@@ -8,7 +8,7 @@ from plimsoll.analysis.compare.decision import Outcome, Question, Verdict, level
 from plimsoll.analysis.compare.gates import Gate, Gates
 from plimsoll.analysis.compare.metrics import ANSWERS_METRIC, MORE_WRONG
 from plimsoll.analysis.compare.questions import Side, sentences
-from plimsoll.analysis.evidence.agreement import wrong_share
+from plimsoll.analysis.evidence.answers import wrong_share
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 
 # What failures bring with them, and what therefore does not speak against them.

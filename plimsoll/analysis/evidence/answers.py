@@ -1,147 +1,279 @@
-"""The answers of a run, route by route: status classes, bodies, and how they agree with the log. Pure."""
+"""Whether both sides answered alike and as the log has it, and how often measures failed. Pure."""
 
-from dataclasses import dataclass, field, fields
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.requests import TOO_MANY, CountedRequests
-from plimsoll.rundir.records import Records
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.run import MeasuredRun
+from plimsoll.analysis.statistics.routes import RouteAnswers
+from plimsoll.common.units import counted, percent, significant
 
-# What a request came to: 0 without a whole response, else the class of its status; 6 is "too many requests".
-FAILED, REFUSED = 0, 6
-KINDS = 7
-_SIZE_TOLERANCE_BITS = 2  # a quarter: pages vary: nonces, dates, "3 hours ago"
-_SIZE_SLACK_BYTES = 512
-_ROUTES = 1 << 16
-_Small = np.uint8
+_APART = 0.01  # shares of all requests of a scenario
+_APART_ROUTE = 0.05  # shares of the requests of one route
+_LEAST_REQUESTS = 50  # a side, for a route to be looked at by itself
+_OTHER_SIZE = 1.25  # geometric means of body sizes: pages vary
+_MANY = 0.10
+_MOST_NAMED = 3
+_MANY_FAILED = 0.01  # of the tries of a measure
+_MOST_SIDES = 4
+
+_OF_CANDIDATE = (FindingKind.MORE_FAILURES, FindingKind.EMPTY_ANSWERS)
+
+Routes = dict[str, RouteAnswers]
 
 
-@dataclass
-class RouteAnswers:
-    """The answers of one route.
+def log_findings(runs: Sequence[MeasuredRun], side: str, scenario: str) -> Iterator[Finding]:
+    """Yield how far the answers of one side's runs are from what the log has."""
+    total, names = _total(_routes(runs)), tuple(run.name for run in runs)
+    if not total.requests:
+        return  # all were warm-up, or nothing was observed
+    strange = total.wrong + total.emptied
+    share = strange / total.requests
+    if share > _APART:
+        kind = FindingKind.NOT_AS_LOGGED if share > _MANY else FindingKind.PARTLY_AS_LOGGED
+        text = (
+            f"{scenario}: {percent(share)} of the answers of {side} are not what the log has: another "
+            "status, or no body."
+        )
+        yield Finding(kind, text, names, scenario)
+    if total.odd_sizes > _APART * total.requests:
+        text = (
+            f"{scenario}: {percent(total.odd_sizes / total.requests)} of the answers of {side} have another "
+            "size than the log has."
+        )
+        yield Finding(FindingKind.OTHER_SIZES, text, names, scenario)
 
-    `kinds[kind]` counts requests by what they came to, and `failures` those that failed: without a whole
-    response, or with a status of 400 or more where the log has none such (of requests that are in no log:
-    500 or more, or 429). Of the others whose status the log has, `judged` is their number, `wrong` how many
-    had another class, `sized` of how many the log has the size too, `odd_sizes` and `emptied` how many of
-    those had another size, or no body. `bodies` counts answers of the class 200, `empty` those without a
-    body, and `log_bytes` is the sum of ln(1 + bytes) over them.
+
+def side_findings(
+    baseline: Sequence[MeasuredRun],
+    candidate: Sequence[MeasuredRun],
+    scenario: str,
+    called: tuple[str, str] = ("the baseline", "the candidate"),
+) -> Iterator[Finding]:
+    """Yield how the answers of the candidate's runs differ from those of the baseline's, route by route.
+
+    `called` are the names of both sides in the sentences (hostile).
     """
+    first, second = _routes(baseline), _routes(candidate)
+    if not first or not second:
+        return
+    names = tuple(run.name for run in candidate)
+    for kind, apart, words, worse in (
+        (FindingKind.MORE_FAILURES, _more(first, second, _failures, as_they_came=True), "failed", True),
+        (FindingKind.FEWER_FAILURES, _more(second, first, _failures, as_they_came=True), "failed", False),
+        (
+            FindingKind.EMPTY_ANSWERS,
+            _more(first, second, _empty),
+            "came back without a body",
+            True,
+        ),
+        (
+            FindingKind.OTHER_ANSWERS,
+            _more(second, first, _empty),
+            "came back without a body",
+            False,
+        ),
+    ):
+        if apart:
+            where, shares = apart
+            of_first, of_second = shares if kind in _OF_CANDIDATE else shares[::-1]
+            text = (
+                f"{scenario}: {percent(of_second)} of the requests{where} to {called[1]} {words}, and "
+                f"{percent(of_first)} of those to {called[0]}."
+            )
+            yield Finding(kind, text, names, scenario, worse=worse)
+    for text in (*_other_classes(first, second, called), *_other_sizes(first, second, called)):
+        yield Finding(FindingKind.OTHER_ANSWERS, f"{scenario}: {text}", names, scenario)
 
-    kinds: NDArray[np.int64] = field(default_factory=lambda: np.zeros(KINDS, dtype=np.int64))
-    failures: int = 0
-    judged: int = 0
-    wrong: int = 0
-    sized: int = 0
-    odd_sizes: int = 0
-    emptied: int = 0
-    bodies: int = 0
-    empty: int = 0
-    log_bytes: float = 0.0
+
+def wrong_share(run: MeasuredRun) -> float | None:
+    """Return the share of a run's requests that failed, or were answered otherwise than the log has it."""
+    total = run.all_answers
+    return (total.failures + total.wrong + total.emptied) / total.requests if total.requests else None
+
+
+_Apart = tuple[str, tuple[float, float]] | None
+
+
+def _more(
+    first: Routes, second: Routes, share: Callable[[RouteAnswers], float], as_they_came: bool = False
+) -> _Apart:
+    """Return where the share is greater in `second`, in all or in one route, and both shares.
+
+    `as_they_came`: in all requests, whatever their mix: what fails again and again is felt each time.
+    """
+    if as_they_came:
+        one, other = share(_total(first)), share(_total(second))
+    else:
+        one, other = _over_one_mix(first, second, share, lambda answers: answers.requests)
+    if other - one > _APART:
+        return "", (one, other)
+    for name in _common(first, second):
+        one, other = share(first[name]), share(second[name])
+        if other - one > _APART_ROUTE:
+            return f" of {name}", (one, other)
+    return None
+
+
+def _failures(answers: RouteAnswers) -> float:
+    return answers.failures / answers.requests if answers.requests else 0.0
+
+
+def _empty(answers: RouteAnswers) -> float:
+    return answers.empty / answers.requests if answers.requests else 0.0
+
+
+_Share = TypeVar("_Share", float, NDArray[np.float64])
+
+
+def _over_one_mix(
+    first: Routes,
+    second: Routes,
+    share: Callable[[RouteAnswers], _Share],
+    size: Callable[[RouteAnswers], int],
+) -> tuple[_Share, _Share]:
+    """Return both sides' shares over the mix of routes that they have together (direct standardisation).
+
+    A scripted run makes as many requests of each kind as its disk lets it. Without this, a slow disk, whose
+    images are waited for, would differ from a fast one in every share that differs from route to route. The
+    routes of one side only are one more route; a side that has none of those is there as a whole.
+    """
+    both = [name for name in first if name in second]
+    pairs = [(first[name], second[name]) for name in both]
+    pairs.append((_total(_without(first, both)), _total(_without(second, both))))
+    weights = [size(one) + size(other) for one, other in pairs]
+    whole = (_total(first), _total(second))
+    if not any(weights):
+        return share(whole[0]), share(whole[1])
+
+    def mixed(side: int) -> Any:
+        each = [share(pair[side] if size(pair[side]) else whole[side]) for pair in pairs]
+        return np.average(each, axis=0, weights=weights)
+
+    return mixed(0), mixed(1)
+
+
+def _without(routes: Routes, names: Sequence[str]) -> Routes:
+    return {name: answers for name, answers in routes.items() if name not in names}
+
+
+def _other_classes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
+    """Yield where other status classes came among the answers that did not fail."""
+    places = {"": _distance(first, second)}
+    places |= {
+        f" of {name}": _distance({name: first[name]}, {name: second[name]}) for name in _common(first, second)
+    }
+    for where, apart in places.items():
+        if apart > (_APART_ROUTE if where else _APART):
+            yield (
+                f"{percent(apart)} of the answers{where} of {called[1]} have another status class than "
+                f"those of {called[0]}."
+            )
+            return
+
+
+def _distance(first: Routes, second: Routes) -> float:
+    def whole(answers: RouteAnswers) -> int:
+        return int(answers.kinds[1:5].sum())
+
+    def shares(answers: RouteAnswers) -> NDArray[np.float64]:
+        return answers.kinds[1:5] / max(whole(answers), 1)
+
+    if not whole(_total(first)) or not whole(_total(second)):
+        return 0.0
+    one, other = _over_one_mix(first, second, shares, whole)
+    return float(np.abs(one - other).sum() / 2)
+
+
+def _other_sizes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
+    """Yield which routes have bodies of another size."""
+    strange = []
+    for name in _common(first, second):
+        one, other = first[name], second[name]
+        if min(one.bodies, other.bodies) < _LEAST_REQUESTS:
+            continue
+        ratio = math.exp(other.log_bytes / other.bodies - one.log_bytes / one.bodies)
+        if max(ratio, 1 / ratio) > _OTHER_SIZE:
+            strange.append(f"{name} × {significant(ratio)}")
+    if strange:
+        shown = ", ".join(strange[:_MOST_NAMED])
+        yield f"the bodies of {called[1]} have other sizes than those of {called[0]}: {shown}."
+
+
+def _routes(runs: Sequence[MeasuredRun]) -> Routes:
+    found: Routes = {}
+    for run in runs:
+        for name, answers in run.answers.items():
+            found.setdefault(name, RouteAnswers()).add(answers)
+    return found
+
+
+def _total(routes: Routes) -> RouteAnswers:
+    whole = RouteAnswers()
+    for answers in routes.values():
+        whole.add(answers)
+    return whole
+
+
+def _common(first: Routes, second: Routes) -> list[str]:
+    """Return the routes that both sides have enough requests of."""
+    return [
+        name
+        for name, answers in first.items()
+        if name in second and min(answers.requests, second[name].requests) >= _LEAST_REQUESTS
+    ]
+
+
+class Tries(NamedTuple):
+    """How often a measure was tried on one side, and how often its iteration failed."""
+
+    side: str
+    tries: int
+    failed: int
 
     @property
-    def requests(self) -> int:
-        """The number of requests."""
-        return int(self.kinds.sum())
+    def share(self) -> float:
+        """The share that failed."""
+        return self.failed / self.tries if self.tries else 0.0
 
-    def add(self, other: "RouteAnswers") -> None:
-        """Count the answers of `other` too."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-
-
-class AnswerCounter:
-    """Counts the answers of one run, block by block; the warm-up is left out."""
-
-    def __init__(self) -> None:
-        self._codes: dict[int, int] = {}  # how many requests have a code, by route and code
-        self._log_bytes: NDArray[np.float64] = np.zeros(_ROUTES)
-
-    def add(self, counted: CountedRequests) -> None:
-        """Count more requests."""
-        if not len(counted):
-            return
-        route = counted.column("route").astype(np.int64)
-        kind = kinds_of(counted.records)
-        counts = np.bincount(route * _CODES + _codes(counted, kind))
-        for key in np.flatnonzero(counts).tolist():
-            self._codes[key] = self._codes.get(key, 0) + int(counts[key])
-        size = np.maximum(counted.column("bytes"), 0, dtype=np.float32)
-        weights = np.where(kind == 2, np.log1p(size), np.float32(0))
-        self._log_bytes += np.bincount(route, weights=weights, minlength=_ROUTES)
-
-    def routes(self) -> dict[int, RouteAnswers]:
-        """Return the answers of each route, by its number."""
-        found: dict[int, RouteAnswers] = {}
-        for key, count in self._codes.items():
-            number, code = divmod(key, _CODES)
-            answers = found.setdefault(number, RouteAnswers(log_bytes=float(self._log_bytes[number])))
-            answers.kinds[code % KINDS] += count
-            for name in _NAMES[code // KINDS]:
-                setattr(answers, name, getattr(answers, name) + count)
-        return found
+    @property
+    def is_many(self) -> bool:
+        """Whether so many failed that its figures say too little."""
+        return self.share > _MANY_FAILED
 
 
-# What a request may be beside its kind, and what it then counts as.
-_NAMES: tuple[tuple[str, ...], ...] = (
-    (),
-    ("failures",),
-    ("judged",),
-    ("judged", "wrong"),
-    ("judged", "sized"),
-    ("judged", "sized", "odd_sizes"),
-    ("judged", "sized", "emptied"),
-    ("judged", "sized", "odd_sizes", "emptied"),
-)
-_FULL = len(_NAMES)
-_NAMES = (
-    *_NAMES,
-    *((*names, "bodies") for names in _NAMES),
-    *((*names, "bodies", "empty") for names in _NAMES),
-)
-_CODES = len(_NAMES) * KINDS
+def measure_finding(
+    scenario: str, measure: str, when: str, sides: Sequence[Tries], runs: tuple[str, ...] = ()
+) -> Finding | None:
+    """Return what is to be known of a measure (hostile) that failed; None where that is little.
 
-
-def _codes(counted: CountedRequests, kind: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a number for all that is counted of a request: kind + `KINDS` × place in `_NAMES`."""
-    status, logged, size, logged_size = (
-        counted.column(name) for name in ("status", "logged_status", "bytes", "logged_bytes")
+    `when` names the phase: `during the saturator`.
+    """
+    if not any(side.is_many for side in sides):
+        return None
+    failing = sorted((side for side in sides if side.failed), key=lambda side: -side.share)
+    well = [side for side in sides if not side.failed]
+    named = [*failing[:_MOST_SIDES], *(well if len(well) == 1 else [])]
+    more = [f"fewer on {len(failing) - _MOST_SIDES} more"] if len(failing) > _MOST_SIDES else []
+    rest = [f"none on the {len(well)} others"] if len(well) > 1 else []
+    told = "; ".join([*map(_told, named), *more, *rest])
+    shares = [side.share for side in sides]
+    apart = (
+        ": a side that fails more is never the faster one" if max(shares) - min(shares) > _MANY_FAILED else ""
     )
-    failure = counted.failures
-    judged = ~failure & (logged != 0)
-    sized = judged & (status == logged) & (logged_size >= 0)
-    room = np.maximum(logged_size >> _SIZE_TOLERANCE_BITS, _SIZE_SLACK_BYTES)
-    odd = sized & (np.abs(size - logged_size) > room)
-    emptied = sized & (size <= 0) & (logged_size > 0)
-    wrong = judged & (kind != _class(logged))
-    good = kind == 2
-    place = np.zeros(len(counted), dtype=_Small)  # the time goes into the width
-    for number, where in (
-        (1, failure),
-        (2, judged),
-        (1, wrong),
-        (2, sized),
-        (1, odd),
-        (2, emptied),
-        (_FULL, good),
-        (_FULL, good & (size <= 0)),
-    ):
-        place += _Small(number) * where
-    return kind + _Small(KINDS) * place
+    text = (
+        f"{scenario}: “{measure}” failed {when}: {told}{apart}. Failures count as at least their time-out, "
+        "and a median looks past those that are fewer than half."
+    )
+    return Finding(FindingKind.FAILED_MEASURES, text, runs, scenario)
 
 
-def kinds_of(records: Records) -> NDArray[np.uint8]:
-    """Return what each request came to, shape (n,): 0 failed, 1 to 5 the class of its status, 6 a 429."""
-    kinds = _class(np.ascontiguousarray(records["status"]))
-    kinds[records["error"] != 0] = FAILED
-    return kinds
-
-
-def _class(status: NDArray[np.uint16]) -> NDArray[np.uint8]:
-    classes: NDArray[np.uint8] = _CLASSES[status]
-    return classes
-
-
-_CLASSES = np.minimum(np.arange(1 << 16) // 100, 5).astype(_Small)
-_CLASSES[TOO_MANY] = REFUSED
+def _told(side: Tries) -> str:
+    if not side.failed:
+        return f"none of {counted(side.tries, 'try', 'tries')} on {side.side}"
+    share = significant(100 * side.share, 2)
+    return f"{side.failed:,} of {counted(side.tries, 'try', 'tries')} on {side.side} ({share} %)"

@@ -7,7 +7,7 @@ findings.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from plimsoll.analysis.evidence.agreement import log_findings, side_findings
+from plimsoll.analysis.evidence.answers import log_findings, side_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import (
     find_lateness,

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.evidence.answers import AnswerCounter, RouteAnswers
 from plimsoll.analysis.evidence.run import JUDGED, WHOLE, DetailedRun, MeasuredRun, RunPhase, RunStatistics
 from plimsoll.analysis.statistics.binomial import clustering, upper_bound_ms
 from plimsoll.analysis.statistics.measures import (
@@ -32,10 +31,9 @@ from plimsoll.analysis.statistics.percentiles import (
     Sample,
     Times,
 )
-from plimsoll.analysis.statistics.phases import PHASES, PhaseSlices
 from plimsoll.analysis.statistics.requests import CountedRequests, KeptRequests, timeout_us
-from plimsoll.analysis.statistics.routes import RouteFigures, RouteTotals
-from plimsoll.analysis.statistics.windows import Timeline, make_windows, minutes_of
+from plimsoll.analysis.statistics.routes import AnswerCounter, RouteAnswers, RouteFigures, RouteTotals
+from plimsoll.analysis.statistics.windows import PHASES, PhaseSlices, Timeline, make_windows, minutes_of
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.check import RecordSum, Silence
 from plimsoll.rundir.events import Measures, Saturation, saturation

@@ -5,14 +5,12 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 
-from plimsoll.analysis.evidence.answers import RouteAnswers
 from plimsoll.analysis.evidence.poolwork import PoolWork, read_pool_work
 from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import P999, PERCENTILES, OrderStatistics, Sample, TimeFigures
-from plimsoll.analysis.statistics.phases import PhaseSlices
 from plimsoll.analysis.statistics.requests import KeptRequests
-from plimsoll.analysis.statistics.routes import RouteFigures
-from plimsoll.analysis.statistics.windows import Timeline, Window, Windows
+from plimsoll.analysis.statistics.routes import RouteAnswers, RouteFigures
+from plimsoll.analysis.statistics.windows import PhaseSlices, Timeline, Window, Windows
 from plimsoll.rundir.events import Saturation, saturation
 from plimsoll.rundir.find import relative_name
 from plimsoll.rundir.read import RunDirectory

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.compare.metrics import MEASURE
-from plimsoll.analysis.evidence.answers import RouteAnswers
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun, RunPhase
 from plimsoll.analysis.regress.nights import (
     ChangeRow,
@@ -29,6 +28,7 @@ from plimsoll.analysis.regress.nights import (
 from plimsoll.analysis.regress.schema import open_database, transaction
 from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import TimeFigures
+from plimsoll.analysis.statistics.routes import RouteAnswers
 from plimsoll.common.errors import Severity
 from plimsoll.rundir.events import Event
 from plimsoll.rundir.facts import RunFacts

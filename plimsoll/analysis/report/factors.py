@@ -18,7 +18,7 @@ from plimsoll.analysis.statistics.factors import (
     ranking,
 )
 from plimsoll.analysis.statistics.percentiles import TimeFigures
-from plimsoll.analysis.statistics.phases import WHOLE
+from plimsoll.analysis.statistics.windows import WHOLE
 from plimsoll.common.units import milliseconds, significant
 
 _NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) ?(?:([KMGT])(iB|B)?|B)?(/s)?", re.ASCII)

@@ -21,8 +21,8 @@ from plimsoll.analysis.statistics.measures import (
     summaries,
 )
 from plimsoll.analysis.statistics.percentiles import rank
-from plimsoll.analysis.statistics.phases import PHASES
 from plimsoll.analysis.statistics.requests import timeout_us
+from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.hostile import is_figure
 from plimsoll.common.units import counted
 from plimsoll.rundir.events import Event, Measures, Span, spans

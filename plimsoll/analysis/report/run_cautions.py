@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from plimsoll.analysis.evidence.agreement import log_findings
+from plimsoll.analysis.evidence.answers import log_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.page.section import Caution
 from plimsoll.analysis.report.measured_run import ReportRun

@@ -13,7 +13,7 @@ from plimsoll.analysis.page.chart import RUN_COLOURS
 from plimsoll.analysis.report.host_series import Series, disk_latency_of, done_of, send_of
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.statistics.percentiles import P99, P999, PERCENTILES, Sample, TimeFigures, Times
-from plimsoll.analysis.statistics.phases import (
+from plimsoll.analysis.statistics.windows import (
     PHASES,
     WHOLE,
     PhaseWindow,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, TimeFigures, Times, rank
-from plimsoll.analysis.statistics.phases import NEVER_NS, PHASES
+from plimsoll.analysis.statistics.windows import NEVER_NS, PHASES
 from plimsoll.common.hostile import is_figure
 from plimsoll.rundir.events import ITERATION_FAILED, Event, Measures, Saturation
 

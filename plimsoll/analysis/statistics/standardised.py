@@ -1,28 +1,25 @@
-"""Production's own logs: hours, days and weeks held against one mix of requests.
+"""Production's own logs: weeks and days held against others over one mix of requests. Pure.
 
-What access logs say was served: every time to the microsecond, and how often it came, hour by hour.
-Packed, an hour takes a byte or so a request, and loses nothing: times are sorted, so that each is kept as its
-distance from the one before, in as few bytes as that takes. Pure.
-
-Weeks before and weeks after, standardised: as if both had had the same requests at the same hours.
 More visitors at night, or more images, move p99.9 though the server is as it was. So requests are put into
-cells of an hour of the week and a route, and each cell has the same weight on both sides: that of its
-requests on both together (direct standardisation: Fleiss, Levin and Paik, Statistical Methods for Rates and
-Proportions, 3rd ed., 2003, ch. 19). A quantile is then a weighted order statistic: the smallest time at or
-below which a share q of the weight lies. Cells that a side has too few requests of are left out.
+cells of an hour of the week and a route, and each cell has one weight on both sides (direct standardisation:
+Fleiss, Levin and Paik, Statistical Methods for Rates and Proportions, 3rd ed., 2003, ch. 19). A quantile is
+then a weighted order statistic: the smallest time at or below which a share q of the weight lies. Cells of
+which a side has too few requests are left out.
 
-Days are the blocks of the bootstrap (Davison and Hinkley, Bootstrap Methods and their Application, 1997,
-8.2): requests of a day are not independent, days nearly are. Workdays are drawn from workdays, weekends
+Weeks before and weeks after (`standardise`): the weight of a cell is that of its requests on both sides
+together. Days are the blocks of the bootstrap (Davison and Hinkley, Bootstrap Methods and their Application,
+1997, 8.2): requests of a day are not independent, days nearly are. Workdays are drawn from workdays, weekends
 from weekends. Intervals are percentiles of the replicates: approximate, and too narrow where days are few.
-Pure.
 
-A day of production against the same hours of reference weeks, over their mix of requests.
-Requests are in cells of an hour of the week and a route. A day stands against the other days of the
-reference that are the same day of the week: over the cells that both have, each with the weight that it has
-there (direct standardisation, as above). The ratio of both quantiles, times the quantile of the
-whole reference, is the day's value: what it would have been if the day had had the reference's requests. So
-neither busier hours, nor more images, nor Sundays move it. A day of the reference stands against the others:
-against itself it would be as fast by construction. Pure.
+A day against reference weeks (`Reference`): it stands against the other days of the reference that are the
+same day of the week, over the cells that both have, each with the weight that it has there. The ratio of both
+quantiles, times the quantile of the whole reference, is the day's value: what it would have been if the day
+had had the reference's requests. So neither busier hours, nor more images, nor Sundays move it. A day of the
+reference stands against the others: against itself it would be as fast by construction.
+
+What is kept of a log (`Served`): every time to the microsecond, and how often it came, hour by hour. Packed,
+an hour takes a byte or so a request, and loses nothing: times are sorted, so that each is kept as its
+distance from the one before, in as few bytes as that takes.
 """
 
 import zlib
@@ -40,169 +37,25 @@ from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES, Micro
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 
-COARSE = 10  # times what its durations are multiples of: below, a ratio of two times is of the rounding
-HOUR_S, DAY_HOURS, WEEK_HOURS = 3600, 24, 168
-_DAYS_A_WEEK = 7
-_THURSDAY = 3  # 1970-01-01
-UTC = "UTC"
-HOUR_NS = 3_600_000_000_000
-_LEVEL = 9
-_VARINT_BITS = 7
-
 Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
 LEAST_IN_CELL = 10  # requests a side: one request that stands for a thousand would be the tail by itself
+LEAST_KEPT = 0.8  # of the requests of either side: of fewer, the mix is another site's
+COARSE = 10  # times what its durations are multiples of: below, a ratio of two times is of the rounding
 REPLICATES = 1000
 _SEED = 20_090_601
 _BINS_A_FACTOR_E = 1000  # of the bootstrap: a thousandth of a factor e, 0.1 %
 _BINS = 23 * _BINS_A_FACTOR_E  # up to 2³² µs
-
-Floats = NDArray[np.float64]
-LEAST_KEPT = 0.8  # of the requests of either side: of fewer, the mix is another site's
-QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
 _ROUTE_BITS = 32
-
-
-def time_zone(name: str) -> ZoneInfo:
-    """Return the zone `name`. Raises SettingsError with the remedy."""
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, KeyError):
-        raise SettingsError(
-            f"{printable(name, 80)} is no time zone that this machine knows: give a name such as "
-            "Europe/Berlin (Debian has them in the package tzdata)"
-        ) from None
-
-
-def local_hours(hours: Integers, zone: ZoneInfo) -> Integers:
-    """Return the hours, since 1970 in UTC, as clocks of `zone` count them when each begins.
-
-    An hour that clocks repeat is there twice; where a zone is half an hour off, its hours begin at the half.
-    """
-    known, place = np.unique(hours, return_inverse=True)
-    shifted = np.array([each + _offset(int(each), zone) for each in known], dtype=np.int64)
-    return shifted[place] if len(known) else hours
-
-
-def weekday(day: int) -> int:
-    """Return the day of the week, Monday 0, of a day since 1970-01-01."""
-    return (day + _THURSDAY) % _DAYS_A_WEEK
-
-
-@lru_cache(maxsize=1 << 16)
-def _offset(hour: int, zone: ZoneInfo) -> int:
-    ahead = datetime.fromtimestamp(hour * HOUR_S, zone).utcoffset()
-    return 0 if ahead is None else int(ahead.total_seconds() // HOUR_S)
-
-
-@dataclass(frozen=True)
-class Served:
-    """Requests, those that are alike together, shape (n,) each.
-
-    `hour` counts from 1970-01-01 UTC, `route` is a number, `took_us` the time as it counts, `number` how many
-    requests are so.
-    """
-
-    hour: Integers
-    route: Integers
-    took_us: Microseconds
-    failed: NDArray[np.bool_]
-    number: Integers
-
-    @classmethod
-    def joined(cls, parts: Sequence["Served"]) -> "Served":
-        """Return all of `parts` together, one at least."""
-        return cls(
-            np.concatenate([part.hour for part in parts]),
-            np.concatenate([part.route for part in parts]),
-            np.concatenate([part.took_us for part in parts]),
-            np.concatenate([part.failed for part in parts]),
-            np.concatenate([part.number for part in parts]),
-        )
-
-    def at(self, which: NDArray[Any] | slice) -> "Served":
-        """Return those at some places."""
-        return Served(
-            self.hour[which], self.route[which], self.took_us[which], self.failed[which], self.number[which]
-        )
-
-    @property
-    def requests(self) -> int:
-        """How many requests there are."""
-        return int(self.number.sum())
-
-    @property
-    def failures(self) -> int:
-        """How many of them failed."""
-        return int(self.number[self.failed].sum())
-
-
-def alike(served: Served) -> Served:
-    """Return the same requests, in any order, with those that are alike together, sorted."""
-    order = np.lexsort((served.took_us, served.failed, served.route, served.hour))
-    found = served.at(order)
-    same = np.arange(len(order)) > 0
-    for column in (found.hour, found.route, found.took_us, found.failed):
-        same[1:] &= column[1:] == column[:-1]
-    first = np.flatnonzero(~same)
-    return replace(found.at(first), number=np.add.reduceat(found.number, first))
-
-
-def packed(hour: Served) -> bytes:
-    """Return the requests of one hour, sorted as `alike` does, as bytes."""
-    group = hour.route * 2 + hour.failed
-    begins = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
-    sizes = np.diff(np.append(begins, len(group)))
-    took = hour.took_us.astype(np.int64)
-    apart = np.diff(took, prepend=0)
-    apart[begins] = took[begins]
-    stream = [np.array([len(begins)]), group[begins], sizes, apart, hour.number]
-    return zlib.compress(_varints(np.concatenate(stream)), _LEVEL)
-
-
-def unpacked(hour: int, data: bytes) -> Served:
-    """Return what `packed` made of the requests of that hour."""
-    values = _values(zlib.decompress(data))
-    groups = int(values[0])
-    group, sizes = values[1 : 1 + groups], values[1 + groups : 1 + 2 * groups]
-    apart, number = np.split(values[1 + 2 * groups :], 2)
-    took = np.cumsum(apart)
-    begins = np.cumsum(sizes) - sizes
-    took -= np.repeat(took[begins] - apart[begins], sizes)  # each group begins anew
-    each = np.repeat(group, sizes)
-    hours = np.full(len(each), hour, dtype=np.int64)
-    return Served(hours, each >> 1, took.astype(np.uint32), (each & 1).astype(bool), number)
-
-
-def hours_of(served: Served) -> Iterator[tuple[int, Served]]:
-    """Yield the requests of each hour; `served` is sorted as `alike` does."""
-    edges = np.flatnonzero(np.append(True, served.hour[1:] != served.hour[:-1]))
-    for begin, end in zip(edges, np.append(edges[1:], len(served.hour)), strict=True):
-        yield int(served.hour[begin]), served.at(slice(begin, end))
-
-
-def _varints(values: Integers) -> bytes:
-    """Return whole numbers from 0 on: seven bits a byte, the lowest first; the eighth says that more come."""
-    lengths = np.ones(len(values), dtype=np.int64)
-    rest = values >> _VARINT_BITS
-    while rest.any():
-        lengths += rest > 0
-        rest >>= _VARINT_BITS
-    stream = np.zeros(int(lengths.sum()), dtype=np.uint8)
-    begins = np.cumsum(lengths) - lengths
-    for place in range(int(lengths.max(initial=0))):
-        longer = lengths > place
-        low = (values[longer] >> (_VARINT_BITS * place)) & 127
-        stream[begins[longer] + place] = low | np.where(lengths[longer] > place + 1, 128, 0)
-    return stream.tobytes()
-
-
-def _values(data: bytes) -> Integers:
-    stream = np.frombuffer(data, dtype=np.uint8)
-    ends = np.flatnonzero(stream < 128)
-    begins = np.append(0, ends[:-1] + 1)
-    place = np.arange(len(stream)) - np.repeat(begins, ends - begins + 1)
-    shifted = (stream.astype(np.int64) & 127) << (_VARINT_BITS * place)
-    return np.add.reduceat(shifted, begins).astype(np.int64)
+_LEVEL = 9
+_VARINT_BITS = 7
+HOUR_S, DAY_HOURS, WEEK_HOURS = 3600, 24, 168
+HOUR_NS = 3_600_000_000_000
+_DAYS_A_WEEK = 7
+_THURSDAY = 3  # 1970-01-01
+UTC = "UTC"
 
 
 @dataclass(frozen=True)
@@ -396,7 +249,7 @@ def _limits(
 def _times_drawn(days: Integers, random: np.random.Generator) -> Floats:
     """Return how often each day is drawn: as many workdays as there are from workdays, and so weekends."""
     times = np.zeros(len(days))
-    weekend = (days + 3) % _DAYS_A_WEEK >= 5  # 1970-01-01 was a Thursday
+    weekend = (days + _THURSDAY) % _DAYS_A_WEEK >= 5
     for kind in (weekend, ~weekend):
         there = np.flatnonzero(kind)
         if len(there):
@@ -422,7 +275,7 @@ class ServedDay:
     """The requests of one day, whose hours are local ones; `day` counts from 1970-01-01."""
 
     day: int
-    served: Served
+    served: "Served"
 
     @cached_property
     def cells(self) -> Integers:
@@ -450,7 +303,7 @@ class _Quantiles:
     failures: frozenset[str]
 
     @classmethod
-    def of(cls, served: Served, weights: Floats) -> "_Quantiles":
+    def of(cls, served: "Served", weights: Floats) -> "_Quantiles":
         """Return those of `served`, where each request has the weight of its place."""
         whole, squares = float(served.number @ weights), float(served.number @ weights**2)
         effective = whole * whole / squares if squares else 0.0
@@ -541,3 +394,146 @@ def _unlike(whose: str, kept: float) -> str:
         f"only {100 * kept:.0f} % of {whose} have their like (hour of the week and route) on the other side, "
         f"and a figure takes {100 * LEAST_KEPT:.0f} %"
     )
+
+
+@dataclass(frozen=True)
+class Served:
+    """Requests, those that are alike together, shape (n,) each.
+
+    `hour` counts from 1970-01-01 UTC, `route` is a number, `took_us` the time as it counts, `number` how many
+    requests are so.
+    """
+
+    hour: Integers
+    route: Integers
+    took_us: Microseconds
+    failed: NDArray[np.bool_]
+    number: Integers
+
+    @classmethod
+    def joined(cls, parts: Sequence["Served"]) -> "Served":
+        """Return all of `parts` together, one at least."""
+        return cls(
+            np.concatenate([part.hour for part in parts]),
+            np.concatenate([part.route for part in parts]),
+            np.concatenate([part.took_us for part in parts]),
+            np.concatenate([part.failed for part in parts]),
+            np.concatenate([part.number for part in parts]),
+        )
+
+    def at(self, which: NDArray[Any] | slice) -> "Served":
+        """Return those at some places."""
+        return Served(
+            self.hour[which], self.route[which], self.took_us[which], self.failed[which], self.number[which]
+        )
+
+    @property
+    def requests(self) -> int:
+        """How many requests there are."""
+        return int(self.number.sum())
+
+    @property
+    def failures(self) -> int:
+        """How many of them failed."""
+        return int(self.number[self.failed].sum())
+
+
+def alike(served: Served) -> Served:
+    """Return the same requests, in any order, with those that are alike together, sorted."""
+    order = np.lexsort((served.took_us, served.failed, served.route, served.hour))
+    found = served.at(order)
+    same = np.arange(len(order)) > 0
+    for column in (found.hour, found.route, found.took_us, found.failed):
+        same[1:] &= column[1:] == column[:-1]
+    first = np.flatnonzero(~same)
+    return replace(found.at(first), number=np.add.reduceat(found.number, first))
+
+
+def packed(hour: Served) -> bytes:
+    """Return the requests of one hour, sorted as `alike` does, as bytes."""
+    group = hour.route * 2 + hour.failed
+    begins = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
+    sizes = np.diff(np.append(begins, len(group)))
+    took = hour.took_us.astype(np.int64)
+    apart = np.diff(took, prepend=0)
+    apart[begins] = took[begins]
+    stream = [np.array([len(begins)]), group[begins], sizes, apart, hour.number]
+    return zlib.compress(_varints(np.concatenate(stream)), _LEVEL)
+
+
+def unpacked(hour: int, data: bytes) -> Served:
+    """Return what `packed` made of the requests of that hour."""
+    values = _values(zlib.decompress(data))
+    groups = int(values[0])
+    group, sizes = values[1 : 1 + groups], values[1 + groups : 1 + 2 * groups]
+    apart, number = np.split(values[1 + 2 * groups :], 2)
+    took = np.cumsum(apart)
+    begins = np.cumsum(sizes) - sizes
+    took -= np.repeat(took[begins] - apart[begins], sizes)  # each group begins anew
+    each = np.repeat(group, sizes)
+    hours = np.full(len(each), hour, dtype=np.int64)
+    return Served(hours, each >> 1, took.astype(np.uint32), (each & 1).astype(bool), number)
+
+
+def hours_of(served: Served) -> Iterator[tuple[int, Served]]:
+    """Yield the requests of each hour; `served` is sorted as `alike` does."""
+    edges = np.flatnonzero(np.append(True, served.hour[1:] != served.hour[:-1]))
+    for begin, end in zip(edges, np.append(edges[1:], len(served.hour)), strict=True):
+        yield int(served.hour[begin]), served.at(slice(begin, end))
+
+
+def _varints(values: Integers) -> bytes:
+    """Return whole numbers from 0 on: seven bits a byte, the lowest first; the eighth says that more come."""
+    lengths = np.ones(len(values), dtype=np.int64)
+    rest = values >> _VARINT_BITS
+    while rest.any():
+        lengths += rest > 0
+        rest >>= _VARINT_BITS
+    stream = np.zeros(int(lengths.sum()), dtype=np.uint8)
+    begins = np.cumsum(lengths) - lengths
+    for place in range(int(lengths.max(initial=0))):
+        longer = lengths > place
+        low = (values[longer] >> (_VARINT_BITS * place)) & 127
+        stream[begins[longer] + place] = low | np.where(lengths[longer] > place + 1, 128, 0)
+    return stream.tobytes()
+
+
+def _values(data: bytes) -> Integers:
+    stream = np.frombuffer(data, dtype=np.uint8)
+    ends = np.flatnonzero(stream < 128)
+    begins = np.append(0, ends[:-1] + 1)
+    place = np.arange(len(stream)) - np.repeat(begins, ends - begins + 1)
+    shifted = (stream.astype(np.int64) & 127) << (_VARINT_BITS * place)
+    return np.add.reduceat(shifted, begins).astype(np.int64)
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """Return the zone `name`. Raises SettingsError with the remedy."""
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        raise SettingsError(
+            f"{printable(name, 80)} is no time zone that this machine knows: give a name such as "
+            "Europe/Berlin (Debian has them in the package tzdata)"
+        ) from None
+
+
+def local_hours(hours: Integers, zone: ZoneInfo) -> Integers:
+    """Return the hours, since 1970 in UTC, as clocks of `zone` count them when each begins.
+
+    An hour that clocks repeat is there twice; where a zone is half an hour off, its hours begin at the half.
+    """
+    known, place = np.unique(hours, return_inverse=True)
+    shifted = np.array([each + _offset(int(each), zone) for each in known], dtype=np.int64)
+    return shifted[place] if len(known) else hours
+
+
+def weekday(day: int) -> int:
+    """Return the day of the week, Monday 0, of a day since 1970-01-01."""
+    return (day + _THURSDAY) % _DAYS_A_WEEK
+
+
+@lru_cache(maxsize=1 << 16)
+def _offset(hour: int, zone: ZoneInfo) -> int:
+    ahead = datetime.fromtimestamp(hour * HOUR_S, zone).utcoffset()
+    return 0 if ahead is None else int(ahead.total_seconds() // HOUR_S)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.evidence.agreement import side_findings
-from plimsoll.analysis.evidence.answers import RouteAnswers
+from plimsoll.analysis.evidence.answers import side_findings
 from plimsoll.analysis.evidence.run import MeasuredRun
+from plimsoll.analysis.statistics.routes import RouteAnswers
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import runs_of, write_both
 

@@ -15,7 +15,7 @@ from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import report
 from plimsoll.analysis.report.sections.phases import medians_of
 from plimsoll.analysis.statistics.measures import began_ns, measures_by_phase
-from plimsoll.analysis.statistics.phases import PhaseWindow, line_of
+from plimsoll.analysis.statistics.windows import PhaseWindow, line_of
 from plimsoll.rundir.events import Event, Saturation
 from tests.support.phased_runs import ARTICLE, write_article_runs, write_articles
 from tests.support.scripted_runs import add_events

@@ -4,7 +4,7 @@ import pytest
 
 from plimsoll.analysis.page.chart import MISSING, Missing
 from plimsoll.analysis.report.charts.scatter import Scatter, ScatterBackend, scatter_chart
-from plimsoll.analysis.statistics.phases import PhaseWindow
+from plimsoll.analysis.statistics.windows import PhaseWindow
 
 TOO_FEW = "768 requests a run: too few, a p99.9 takes 1,000"
 

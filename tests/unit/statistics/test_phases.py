@@ -15,7 +15,7 @@ from plimsoll.analysis.report.host_series import disk_latency_of, send_of
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.runs import ScenarioFigures, group_by_scenario, number_runs, scenario_figures
-from plimsoll.analysis.statistics.phases import PHASES, PhaseSlices, line_of, make_phase_windows
+from plimsoll.analysis.statistics.windows import PHASES, PhaseSlices, line_of, make_phase_windows
 from plimsoll.rundir.events import Event, saturation
 from plimsoll.rundir.read import RunDirectory
 from tests.support.experiment import (

@@ -28,7 +28,7 @@ from plimsoll.analysis.page.chart import (
 )
 from plimsoll.analysis.report.runs import BackendFigures, ScenarioFigures, note_of
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
-from plimsoll.analysis.statistics.phases import PhaseWindow, line_of
+from plimsoll.analysis.statistics.windows import PhaseWindow, line_of
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import WRONG_ANSWER, at_least, counted, milliseconds, seconds, significant
 

@@ -17,7 +17,7 @@ from statistics import median
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
 from plimsoll.analysis.report.measured_run import MeasuredValues, ReportRun
 from plimsoll.analysis.report.runs import ScenarioRuns
-from plimsoll.analysis.statistics.phases import PHASES
+from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import at_least, counted, milliseconds, significant
 from plimsoll.rundir.events import PHASE

@@ -18,7 +18,7 @@ from plimsoll.analysis.report.sections.headline import main_measure
 from plimsoll.analysis.statistics.factors import Distance, distance
 from plimsoll.analysis.statistics.measures import MS_OF
 from plimsoll.analysis.statistics.percentiles import PERCENTILES
-from plimsoll.analysis.statistics.phases import WHOLE
+from plimsoll.analysis.statistics.windows import WHOLE
 from plimsoll.common.units import at_least, counted, listed, milliseconds, significant
 
 _CAPTION = (

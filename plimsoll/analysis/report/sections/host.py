@@ -14,7 +14,7 @@ from plimsoll.analysis.report.host_series import Floats, own_disks, own_pools, z
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.measures import edges_ns
-from plimsoll.analysis.statistics.phases import PHASES, WHOLE
+from plimsoll.analysis.statistics.windows import PHASES, WHOLE
 from plimsoll.common.units import counted, seconds, significant
 
 _MOST_VALUES, _LEAST_VALUES = 40_000, 8_000  # drawn in a section

@@ -21,7 +21,7 @@ from plimsoll.analysis.report.runs import (
 )
 from plimsoll.analysis.report.sections.answer import spoken
 from plimsoll.analysis.statistics.percentiles import TimeFigures
-from plimsoll.analysis.statistics.phases import PHASES
+from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, significant
 
 _COLUMNS = ("requests", "requests/s", "p50", "p99", "p99.9", "against before", "throughput", "disk reads")
