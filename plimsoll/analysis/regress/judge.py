@@ -53,7 +53,7 @@ def judge(
 ) -> tuple[Judgement, list[ChangeRow]]:
     """Judge the last night of `past`, which has one; return also the changes that the history is to note.
 
-    `compared` are the runs of `measure_runs`, by their id. Without `terms` no night is stale.
+    `compared` are the runs of `compared_runs`, by their id. Without `terms` no night is stale.
     Changes that are reported again, since the same night is judged again, are among those returned. Raises
     SettingsError without Otava.
     """
@@ -185,7 +185,7 @@ def _compared_nights(nights: Sequence[NightRow]) -> tuple[list[NightRow], list[N
     return base, list(after[-LAST_NIGHTS:])
 
 
-def measure_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[RunRow]:
+def compared_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[RunRow]:
     """Return the runs of those nights by which gates are judged."""
     wanted = {night.id for side in _compared_nights(nights) for night in side}
     return [run for run in runs if run.night in wanted and run.is_fit and run.readable]
@@ -196,11 +196,11 @@ def gate_results(
 ) -> list[GateResult]:
     """Return a verdict on every gate of every backend; none without a baseline.
 
-    `compared` are the runs of `measure_runs`, by their id.
+    `compared` are the runs of `compared_runs`, by their id.
     """
     found: list[tuple[str, Gate, Limit, Question, tuple[int, int]]] = []
     by_backend: dict[str, list[RunRow]] = {}
-    for run in measure_runs(past.nights, past.runs):
+    for run in compared_runs(past.nights, past.runs):
         by_backend.setdefault(run.backend, []).append(run)
     for backend, mine in sorted(by_backend.items()):
         sides = [_by_night(mine, compared, nights) for nights in _compared_nights(past.nights)]

@@ -17,7 +17,7 @@ from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.evidence.storage import summed_up, tuned
 from plimsoll.analysis.regress.changes import LOOK_BACK
 from plimsoll.analysis.regress.days import LogStore, renew_days
-from plimsoll.analysis.regress.judge import judge, measure_runs
+from plimsoll.analysis.regress.judge import compared_runs, judge
 from plimsoll.analysis.regress.judgement import Judgement, JudgingOptions, SeriesResult
 from plimsoll.analysis.regress.nights import (
     PERCENTILES,
@@ -126,7 +126,7 @@ def _judged(
     history: HistoryStore, past: ExperimentHistory, gates: Gates | None, terms: JudgingOptions | None
 ) -> Judgement:
     """Judge the last night of `past`; the history notes what is reported."""
-    compared = {run.id: history.load(run) for run in measure_runs(past.nights, past.runs)}
+    compared = {run.id: history.load(run) for run in compared_runs(past.nights, past.runs)}
     judgement, changes = judge(past, compared, gates, terms)
     history.note_changes(past.experiment, changes)
     return judgement
