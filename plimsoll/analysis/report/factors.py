@@ -18,7 +18,7 @@ from plimsoll.analysis.statistics.factors import (
     ranking,
 )
 from plimsoll.analysis.statistics.percentiles import TimeFigures
-from plimsoll.analysis.statistics.windows import WHOLE
+from plimsoll.analysis.statistics.windows import WHOLE_RUN
 from plimsoll.common.units import milliseconds, significant
 
 _NUMBER = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?) ?(?:([KMGT])(iB|B)?|B)?(/s)?", re.ASCII)
@@ -251,7 +251,7 @@ def factor_figures(figures: ScenarioFigures) -> FactorFigures | None:
         for repeat in each.repeats
         if repeat.run.directory.facts.factors and repeat.run.directory.facts.experiment
     ]
-    phase = "during" if figures.saturated else WHOLE[0]
+    phase = "during" if figures.saturated else WHOLE_RUN[0]
     times = [(repeat, repeat.phases[phase].response_ms) for repeat in repeats if phase in repeat.phases]
     percentile = common_percentile([each for _, each in times])
     if percentile is None:

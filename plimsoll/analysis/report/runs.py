@@ -15,7 +15,7 @@ from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.statistics.percentiles import P99, P999, PERCENTILES, Sample, TimeFigures, Times
 from plimsoll.analysis.statistics.windows import (
     PHASES,
-    WHOLE,
+    WHOLE_RUN,
     PhaseWindow,
     PhaseWindows,
     line_of,
@@ -248,7 +248,7 @@ class ScenarioFigures:
     @property
     def phases(self) -> list[str]:
         """All phases that any backend has, in order."""
-        return [name for name in (*PHASES, *WHOLE) if any(name in each.phases for each in self.backends)]
+        return [name for name in (*PHASES, *WHOLE_RUN) if any(name in each.phases for each in self.backends)]
 
     @cached_property
     def few(self) -> "ScenarioFigures":
@@ -299,7 +299,7 @@ def _backend(backend: BackendRuns, windows: dict[int, list[PhaseWindow]]) -> Bac
     for name in names:
         sample, lasted_s = _pooled(backend.runs, name)
         phases[name] = _figures(sample, lasted_s)
-        if name in ("during", *WHOLE) and not curve:
+        if name in ("during", *WHOLE_RUN) and not curve:
             curve = sample.curve()
     sends = [repeat.send.value for repeat in repeats]
     every = np.concatenate(sends) if sends else np.empty(0)
@@ -315,7 +315,7 @@ def _backend(backend: BackendRuns, windows: dict[int, list[PhaseWindow]]) -> Bac
 
 def _phases_of(backend: BackendRuns) -> list[str]:
     found = {name for run in backend.runs if (each := run.statistics.phases) for name in each.names}
-    return [name for name in (*PHASES, *WHOLE) if name in found]
+    return [name for name in (*PHASES, *WHOLE_RUN) if name in found]
 
 
 def _pooled(runs: list[ReportRun], phase: str) -> tuple[Sample, float]:
@@ -353,7 +353,7 @@ def _disk_mean(repeats: list[RepeatFigures], phase: str) -> float | None:
 
 
 def _backend_json(each: BackendFigures) -> dict[str, object]:
-    line = line_of(each.windows("during") or each.windows(WHOLE[0]))
+    line = line_of(each.windows("during") or each.windows(WHOLE_RUN[0]))
     return {
         "backend": each.backend.name,
         "emulated": each.backend.emulated,

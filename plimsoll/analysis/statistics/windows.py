@@ -31,27 +31,25 @@ from plimsoll.analysis.statistics.requests import CountedRequests
 
 Counts = NDArray[np.int64]
 
+PHASES = ("before", "during", "after")
+WHOLE_RUN = ("whole run",)  # the one phase of a run without a saturator
+NEVER_NS = 1 << 61
 MOST_BINS = 1000
 HEAT_PER_DECADE = 12
 HEAT_ROWS = 10 * HEAT_PER_DECADE  # 1 µs to 10⁴ s
-NARROWEST_NS = 100_000_000
+_NARROWEST_NS = 100_000_000
 # Each width is a multiple of the last, so that slices fold into wider ones without the records:
 # 0.1 s, 0.2 s, 1, 2, 10, 20, 60 s, 2 min, 10, 20, 60 min, then twice as wide each time.
-FACTORS = (2, 5, 2, 5, 2, 3, 2, 5, 2, 3)
-MOST_WINDOWS = 300
+_FACTORS = (2, 5, 2, 5, 2, 3, 2, 5, 2, 3)
+_MOST_WINDOWS = 300
 _FEWEST_FOR_LINE = 8  # windows
 _MINUTE_NS = 60_000_000_000
 # Tried in this order: the first of which the whole run has enough requests is what each window shows.
-SHOWN = ("p99.9", "p99")
+_TAILS = ("p99.9", "p99")
 # Slices per window: numbers that make a width which people can read (15 s rather than 13 s).
-ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 300, 400, 500)
+_ROUND = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 300, 400, 500)
 
 _SHOWN = {"p50": PERCENTILES["p50"], "p99": P99, "p99.9": P999}
-
-PHASES = ("before", "during", "after")
-WHOLE = ("whole run",)
-NEVER_NS = 1 << 61
-
 _MOST_POINTS = 6000  # of all runs together
 _FEWEST_A_RUN = 12
 _MOST_OF_SLOWEST = 60  # of one run, where each window shows but its slowest request
@@ -67,7 +65,7 @@ class Timeline:
     """
 
     def __init__(self) -> None:
-        self.width_ns = NARROWEST_NS
+        self.width_ns = _NARROWEST_NS
         self.used = 0
         self.due: Counts = np.zeros(MOST_BINS, dtype=np.int64)
         self.done: Counts = np.zeros(MOST_BINS, dtype=np.int64)
@@ -78,7 +76,7 @@ class Timeline:
         self.heat: Counts = np.zeros((MOST_BINS, HEAT_ROWS), dtype=np.int64)
         self.response = Groups()
         self.lag = Groups()
-        self._factors = chain(FACTORS, repeat(2))
+        self._factors = chain(_FACTORS, repeat(2))
 
     @property
     def width_s(self) -> float:
@@ -225,9 +223,9 @@ def make_windows(timeline: Timeline) -> Windows:
     """
     counts = np.trim_zeros(timeline.due, "b").tolist()  # after the last due instant there is only waiting
     total = sum(counts)
-    shown = next((name for name in SHOWN if total >= fewest(PERCENTILES[name])), "max")
+    shown = next((name for name in _TAILS if total >= fewest(PERCENTILES[name])), "max")
     enough = 1 if shown == "max" else fewest(PERCENTILES[shown])
-    slices = _slices_per_window([counts], enough, MOST_WINDOWS)
+    slices = _slices_per_window([counts], enough, _MOST_WINDOWS)
     edges = merged_edges(counts, slices, enough)
     windows = [
         _window(timeline, start, min(stop, len(counts)), merged=stop - start > slices)
@@ -266,16 +264,16 @@ class PhaseSlices:
         self.saturated = start_ns is not None
         self.start_ns = start_ns or 0
         self.stop_ns = NEVER_NS if stop_ns is None else max(stop_ns, self.start_ns)
-        self.width_ns = NARROWEST_NS
+        self.width_ns = _NARROWEST_NS
         self.first_due_ns = NEVER_NS
         self.last_due_ns = 0
         self._groups = {name: Groups() for name in self.names}
-        self._factors = chain(FACTORS, repeat(2))
+        self._factors = chain(_FACTORS, repeat(2))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The phases, in order of time."""
-        return PHASES if self.saturated else WHOLE
+        return PHASES if self.saturated else WHOLE_RUN
 
     def add(
         self,
@@ -413,7 +411,7 @@ def make_phase_windows(runs: Sequence[PhaseSlices]) -> PhaseWindows:
     _align(runs)
     counts = [{phase: slices.counts(phase) for phase in slices.names} for slices in runs]
     busiest = sorted(max(sum(each) for each in of_run.values()) for of_run in counts)
-    shown = next((name for name in SHOWN if busiest[len(busiest) // 2] >= fewest(PERCENTILES[name])), "max")
+    shown = next((name for name in _TAILS if busiest[len(busiest) // 2] >= fewest(PERCENTILES[name])), "max")
     enough = 1 if shown == "max" else fewest(PERCENTILES[shown])
     most = _MOST_OF_SLOWEST if shown == "max" else max(_MOST_POINTS // len(runs), _FEWEST_A_RUN)
     slices = _slices_per_window(
@@ -504,7 +502,7 @@ def average_line(points: list[tuple[float, float, int]]) -> AverageLine | None:
 
 def _slices_per_window(counts: Sequence[Sequence[int]], enough: int, most_windows: int) -> int:
     longest = max(map(len, counts), default=1)
-    for slices in (slices for slices in ROUND if slices < longest):
+    for slices in (slices for slices in _ROUND if slices < longest):
         windows = np.concatenate(
             [np.add.reduceat(np.array(each), np.arange(0, len(each), slices)) for each in counts]
         )

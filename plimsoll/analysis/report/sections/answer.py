@@ -18,7 +18,7 @@ from plimsoll.analysis.report.sections.headline import main_measure
 from plimsoll.analysis.statistics.factors import Distance, distance
 from plimsoll.analysis.statistics.measures import MS_OF
 from plimsoll.analysis.statistics.percentiles import PERCENTILES
-from plimsoll.analysis.statistics.windows import WHOLE
+from plimsoll.analysis.statistics.windows import WHOLE_RUN
 from plimsoll.common.units import at_least, counted, listed, milliseconds, significant
 
 _CAPTION = (
@@ -349,7 +349,7 @@ def _lead(best: RankedBackend, other: RankedBackend, sign: int, sides: int) -> L
 
 
 def _percentile(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
-    phase = "during" if figures.saturated else WHOLE[0]
+    phase = "during" if figures.saturated else WHOLE_RUN[0]
     times = {
         repeat.run.number: repeat.phases[phase].response_ms
         for each in figures.backends
@@ -373,7 +373,7 @@ def _own_measure(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
     name = main_measure(runs)
     if name is None:
         return None
-    for phase in (*(("during",) if figures.saturated else ()), WHOLE[0]):
+    for phase in (*(("during",) if figures.saturated else ()), WHOLE_RUN[0]):
         all_of = [run.phase_values.get(phase) if phase == "during" else run.values for run in runs]
         values = [_values_of(each, name) for each in all_of]
         if None not in values:

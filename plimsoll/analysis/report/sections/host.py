@@ -14,7 +14,7 @@ from plimsoll.analysis.report.host_series import Floats, own_disks, own_pools, z
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.measures import edges_ns
-from plimsoll.analysis.statistics.windows import PHASES, WHOLE
+from plimsoll.analysis.statistics.windows import PHASES, WHOLE_RUN
 from plimsoll.common.units import counted, seconds, significant
 
 _MOST_VALUES, _LEAST_VALUES = 40_000, 8_000  # drawn in a section
@@ -300,7 +300,7 @@ def weight_of(row: HostRow, figures: RowFigures, cpus: int | None = None) -> flo
     at = row.share_of_one(row.at, cpus)
     before, during = figures.mean("before"), figures.mean("during")
     if before is None and during is None:
-        whole = figures.mean(WHOLE[0])
+        whole = figures.mean(WHOLE_RUN[0])
         return 0.0 if whole is None or row.alarm != "rises" else whole / at
     if before is None or during is None:
         return 0.0
@@ -316,8 +316,8 @@ def weight_of(row: HostRow, figures: RowFigures, cpus: int | None = None) -> flo
 def _text(row: HostRow, figures: RowFigures) -> str:
     before, during = figures.mean("before"), figures.mean("during")
     if during is None:
-        during, before = figures.mean(WHOLE[0]), None
-        high = figures.phases[WHOLE[0]].high
+        during, before = figures.mean(WHOLE_RUN[0]), None
+        high = figures.phases[WHOLE_RUN[0]].high
     else:
         high = figures.phases["during"].high
     shown = significant(during or 0.0, 2)
@@ -347,7 +347,7 @@ def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
 
 def _add_phases(figures: RowFigures, run: ReportRun, t_s: Floats, value: Floats) -> None:
     zero_s = zero_ns(run) / 1e9
-    for phase in PHASES if run.saturation else WHOLE:
+    for phase in PHASES if run.saturation else WHOLE_RUN:
         from_ns, to_ns = edges_ns(phase, run.saturation)
         within = value[(t_s >= from_ns / 1e9 - zero_s) & (t_s < to_ns / 1e9 - zero_s) & ~np.isnan(value)]
         each = figures.phases.setdefault(phase, PhaseMean())
