@@ -1,4 +1,4 @@
-# Plimsoll's front door. `make` alone prints what there is; every target does its own set-up.
+# Plimsoll's front door. `make` alone lists the targets; every target does its own set-up.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
@@ -8,7 +8,7 @@ VENV   := .venv
 BIN    := bin/replay
 FILES  := $(VENV)/bin/python tools/paths.py
 
-# What `make replay` takes.
+# The variables of `make replay`.
 LOG    ?=
 TARGET ?=
 FORMAT ?=
@@ -20,19 +20,19 @@ LIMITS ?=
 ARGS   ?=
 GIVEN  := LOG TARGET FORMAT DATE_FORMAT TIME_FORMAT SPEED OUT LIMITS
 
-help: ## This text
+help: ## Show this help
 	@echo "Plimsoll: what happens to the slowest request in a thousand when the storage changes."
 	@echo
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; do printf '%-18s %s\n' "$$target" "$$text"; done
 	@echo
 	@echo "  make replay LOG=access.log TARGET=http://10.0.0.5 SPEED=10 OUT=results"
-	@echo "  make replay LOG='access.log*' FORMAT=COMBINED        several logs, a format given"
+	@echo "  make replay LOG='access.log*' FORMAT=COMBINED        several logs, with a format"
 	@echo "  make replay LOG=access.log ARGS='--limit 1000'       further flags: see bin/replay run --help"
 
 # Go and Python are made at the same time.
 together = +@"$(MAKE)" --silent --no-print-directory $(if $(findstring --jobserver,$(MAKEFLAGS)),,-j2)
 
-setup: ## Build bin/replay and install the Python tools (all other targets do it when needed)
+setup: ## Build bin/replay and install the Python tools (other targets do so when needed)
 	$(together) build $(VENV)/.runtime
 
 build: ## Build bin/replay
@@ -41,7 +41,7 @@ build: ## Build bin/replay
 
 replay: ## Replay an access log and write a report: LOG= [TARGET= FORMAT= SPEED= OUT= LIMITS= ARGS=]
 	$(together) build $(VENV)/.runtime
-	@if [ -z "$$LOG" ]; then echo "make replay: say which log: make replay LOG=access.log (try LOG=examples/access.log)" >&2; exit 2; fi
+	@if [ -z "$$LOG" ]; then echo "make replay: name a log: make replay LOG=access.log (try LOG=examples/access.log)" >&2; exit 2; fi
 	@before=$$(readlink "$$OUT/latest"); \
 	set -- --speed "$$SPEED" --out "$$OUT"; \
 	[ -z "$$TARGET" ] || set -- "$$@" --target "$$TARGET"; \
@@ -66,29 +66,29 @@ CANDIDATE ?=
 GATES     ?=
 GIVEN     += BASELINE CANDIDATE GATES
 signoff: $(VENV)/.runtime ## Write a document to sign: BASELINE= CANDIDATE= GATES=gates.yml [OUT= ARGS=]
-	@if [ -z "$$BASELINE" ] || [ -z "$$GATES" ]; then echo "make signoff: say what to judge and by what: make signoff BASELINE=results/old CANDIDATE=results/new GATES=gates.yml" >&2; exit 2; fi
+	@if [ -z "$$BASELINE" ] || [ -z "$$GATES" ]; then echo "make signoff: name the runs and the gates: make signoff BASELINE=results/old CANDIDATE=results/new GATES=gates.yml" >&2; exit 2; fi
 	@set -- "$$BASELINE"; [ -z "$$CANDIDATE" ] || set -- "$$@" "$$CANDIDATE"; \
 	mkdir -p "$$OUT" && $(VENV)/bin/plimsoll signoff --gates "$$GATES" --out "$$OUT/signoff-$$(date -u +%Y%m%dT%H%M%SZ)" $(ARGS) -- "$$@"
 
-docs: build $(VENV)/.dev ## Write docs/commands.md, the tables of keys and the drawing of docs/house.md anew, from the code
+docs: build $(VENV)/.dev ## Rewrite docs/commands.md, the tables of keys and the drawing in docs/house.md from the code
 	@$(VENV)/bin/python tools/reference.py
 	@$(VENV)/bin/python tools/house.py
 	@$(VENV)/bin/python tools/tables.py
 	@$(VENV)/bin/python tools/script_defaults.py
 
-man: build $(VENV)/.runtime ## Write the man pages of plimsoll and replay into build/man
+man: build $(VENV)/.runtime ## Write the man pages of plimsoll and replay to build/man
 	@$(VENV)/bin/python tools/manual.py
 
 # Releases; docs/install.md.
 ARCH  ?=
 GIVEN += ARCH
-dist: build $(VENV)/.runtime ## Make releases of the last commit in dist/, which install without network, and Debian packages: [ARCH=amd64]
+dist: build $(VENV)/.runtime ## Build releases of the last commit in dist/, which install without network, and Debian packages: [ARCH=amd64]
 	@tools/packages/dist
 
-image: build $(VENV)/.runtime ## Make the container image plimsoll (Docker)
+image: build $(VENV)/.runtime ## Build the container image plimsoll (Docker)
 	@tools/packages/image
 
-lint: ## Check the form of the code: gofmt, go vet, staticcheck, ruff, mypy, shellcheck, PHP, Biome, prettier, markdownlint
+lint: ## Check the form of the code: gofmt, go vet, staticcheck, ruff, mypy, shellcheck, PHP, Biome, prettier, markdownlint, textlint
 	$(together) build $(VENV)/.dev bin/staticcheck
 	@tools/need-lint
 	@tools/lint
@@ -97,7 +97,7 @@ test: ## Run every test that needs neither root nor Docker
 	$(together) build $(VENV)/.dev
 	@tools/test $(GO) $(VENV)/bin/pytest
 
-golden: build $(VENV)/.dev ## Write the golden files anew (tests/golden and others): their diff is what a reviewer reads
+golden: build $(VENV)/.dev ## Rewrite the golden files (tests/golden and others); review their diff
 	@UPDATE_GOLDEN=1 $(VENV)/bin/pytest -n 2 $$(grep -rlE 'UPDATE_GOLDEN|check_golden' tests/unit --include='test_*.py')
 	@cd replay && $(GO) test ./record -update
 
@@ -105,14 +105,14 @@ test-lab: build k6 $(VENV)/.dev bin/staticcheck ## Run the tests against real pr
 	@tools/need-lab
 	@PLIMSOLL_LAB=1 tools/test-lab $(GO) $(VENV)/bin/pytest
 
-test-lab-full: test-lab audit mutants ## Run also what takes long: kills, studies, upgrades, audit, mutants, bare Debians; CONTRIBUTING.md lists it (hours)
+test-lab-full: test-lab audit mutants ## Also run the long tests: kills, studies, upgrades, audit, mutants, bare Debians; see CONTRIBUTING.md (hours)
 	@cd benchmarks/go && $(GO) test ./...
 	@PLIMSOLL_LAB=1 PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -n 2 -m "slow or hypothesis" tests
 	@PLIMSOLL_SLOW=1 $(VENV)/bin/pytest -m hypothesis tests/unit/scenarios
 
 BASE  ?= tools/mutants.csv
 GIVEN += BASE
-mutants: build $(VENV)/.dev bin/gomutants ## Tell whether the tests kill fewer of 300 mutants than before: [OUT=results BASE=tools/mutants.csv]
+mutants: build $(VENV)/.dev bin/gomutants ## Check that the tests do not kill fewer of 300 mutants than before: [OUT=results BASE=tools/mutants.csv]
 	@$(VENV)/bin/python tools/mutants.py run "$$OUT" "$$BASE"
 
 # The site under test; empty means the default that docs/site.md names.
@@ -135,16 +135,16 @@ IMAGES ?=
 GIVEN  += BACKEND_DIR SITE_NAME SITE_PORT SITE_BIND SITE_SIZE SITE_SEED SITE_EDITOR SITE_LARGE_GIB WP_UPGRADE_ZIP
 GIVEN  += SITE_CONFIG DB_BUFFER_POOL PHP_CHILDREN VARNISH_STORAGE SITE_WAIT_S KEEP IMAGES
 
-base-image: ## Make the image debian:bookworm-slim where no hub can be reached
+base-image: ## Build the image debian:bookworm-slim without a registry
 	@site/base-image
 
-site: ## Start the site under test, and list it as a clone: [BACKEND_DIR= SITE_PORT= SITE_SIZE=small|medium|large SITE_EDITOR=block|classic …]
+site: ## Start the site under test and register it as a clone: [BACKEND_DIR= SITE_PORT= SITE_SIZE=small|medium|large SITE_EDITOR=block|classic …]
 	@site/needs
 	@"$(MAKE)" --silent --no-print-directory "$(VENV)/.runtime"
 	@site/up
 	@site/list
 
-site-down: ## End the site and remove what it made: [BACKEND_DIR= KEEP=1 IMAGES=1]
+site-down: ## Stop the site and remove what it created: [BACKEND_DIR= KEEP=1 IMAGES=1]
 	@site/down
 
 # A disk of the site for virtual machines; docs/vm.md.
@@ -152,25 +152,25 @@ VM_IMAGE    ?=
 VM_SSH_KEY  ?=
 VM_FREE_GIB ?=
 GIVEN       += VM_IMAGE VM_SSH_KEY VM_FREE_GIB
-vm-image: ## Make a bootable disk of the site: [VM_IMAGE=vm/plimsoll-site.qcow2 VM_SSH_KEY=KEY.pub SITE_SIZE= …]
+vm-image: ## Build a bootable disk of the site: [VM_IMAGE=vm/plimsoll-site.qcow2 VM_SSH_KEY=KEY.pub SITE_SIZE= …]
 	@site/vm-image
 
 # A host with OpenZFS in its kernel, for the tests of the lab; docs/zfs-vm.md.
 SUITE        ?=
 ZFS_VM_CACHE ?=
 GIVEN        += SUITE ZFS_VM_CACHE
-zfs-vm: ## Make the Debian machine with OpenZFS that tests run under QEMU (root): [SUITE=bookworm|trixie ZFS_VM_CACHE=]
+zfs-vm: ## Build the Debian machine with OpenZFS that tests run under QEMU (root): [SUITE=bookworm|trixie ZFS_VM_CACHE=]
 	@tools/zfs-vm/build
 
 LAB   ?= examples/one-machine.yml
 GIVEN += LAB
-bench: build $(VENV)/.runtime ## The whole on this machine: clones on a slow and a fast disk, load under zfs send, report (root, Docker): [LAB=]
+bench: build $(VENV)/.runtime ## Run the whole experiment on this machine: clones on a slow and a fast disk, load under zfs send, report (root, Docker): [LAB=]
 	@tools/need-bench
 	@$(FILES) "$$LAB" $(VENV)/bin/plimsoll run $(ARGS)
 
 HISTORY ?= results/history.sqlite
 GIVEN   += HISTORY
-regression: build $(VENV)/.regress ## Run a lab.yml and judge it by the nights before: LAB= [HISTORY= ARGS='--junit FILE …']
+regression: build $(VENV)/.regress ## Run a lab.yml and judge it against earlier nights: LAB= [HISTORY= ARGS='--junit FILE …']
 	@tools/nightly "$(VENV)/bin/plimsoll" "$$LAB" $(ARGS)
 
 k6: ## Build bin/k6-plimsoll: Grafana k6 with k6/x/plimsoll, which replays logs and writes run directories (docs/k6.md)
@@ -180,7 +180,7 @@ k6: ## Build bin/k6-plimsoll: Grafana k6 with k6/x/plimsoll, which replays logs 
 GO_ADVISORIES ?=
 OSV_URL       ?=
 GIVEN         += GO_ADVISORIES OSV_URL
-audit: $(VENV)/.dev ## Name known vulnerabilities of what is pinned, in Go and Python: [GO_ADVISORIES= OSV_URL=]
+audit: $(VENV)/.dev ## List known vulnerabilities in pinned Go and Python dependencies: [GO_ADVISORIES= OSV_URL=]
 	@tools/need-go $(GO)
 	@mkdir -p .cache && GO=$(GO) $(VENV)/bin/python tools/audit.py
 
@@ -194,10 +194,10 @@ GIVEN += WRK2
 peers: build $(VENV)/.runtime ## Benchmark against wrk, wrk2, oha, k6, Locust, goaccess … into docs/peers.md: [WRK2=its source ARGS=]
 	@set --; [ -z "$$WRK2" ] || set -- --wrk2 "$$WRK2"; benchmarks/run "$$@" $(ARGS)
 
-locks: ## Write the Python locks anew, for the lowest Python that pyproject.toml admits: [ARGS=--upgrade]
+locks: ## Rewrite the Python locks, for the lowest Python that pyproject.toml allows: [ARGS=--upgrade]
 	@uv=$$(tools/need-uv --pinned "$(PYTHON)") && tools/locks write "$${uv:?}" $(ARGS)
 
-clean: ## Remove what was built; results stay
+clean: ## Remove build products; results are kept
 	rm -rf bin build dist .cache/uv tools/node/node_modules $(VENV) plimsoll.egg-info benchmarks/installed
 
 # A misspelt variable would be passed over in silence. Its value is never expanded.
@@ -212,14 +212,14 @@ export $(GIVEN)
 NEAR = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' '$(subst ','\'',$(1))' $(GIVEN) ARGS FUZZTIME PYTHON GO)
 $(if $(UNKNOWN),$(error $(foreach name,$(UNKNOWN),$(name) is not a variable of this Makefile ($(or $(patsubst %,did you mean %?,$(call NEAR,$(name))),`make` lists them)))))
 
-# Where an image sets this, each of the thousand Pythons that the tests start would compile all of its modules anew.
+# Where an image sets this, each of the thousand Pythons that the tests start would recompile all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 # All Go code is compiled with the same settings, so that builds, vet and tests share what the compiler has cached.
 export CGO_ENABLED := 0
 export GOFLAGS     := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -trimpath)
 
-# A virtual environment holds its own path: where it was moved or copied, or its Python is gone, it is made anew.
+# A virtual environment holds its own path: if it was moved or copied, or its Python is gone, it is rebuilt.
 MOVED := $(shell tools/make-venv --fits $(VENV) || echo moved)
 .PHONY: moved
 moved: ;

@@ -109,7 +109,7 @@ func TestImportRefuses(t *testing.T) {
 		{
 			"all mistakes at once", timedLog(t, 20, 0),
 			[]string{"--from", "x", "--include", "(", "--scenario", "a b", "--timeout", "2h", "--target", "http://me:pw@a.example"}, 2,
-			[]string{`--from "x"`, "--include", `--scenario "a b"`, "--timeout: 2h0m0s", "--target is no base URL"},
+			[]string{`--from "x"`, "--include", `--scenario "a b"`, "--timeout: 2h0m0s", "--target must be a base URL"},
 		},
 	} {
 		out := filepath.Join(t.TempDir(), "results")

@@ -11,7 +11,7 @@ import (
 )
 
 // appendRequest appends one request as a JSON object. Keys whose value the log does not have are left out. Text is as
-// the log has it, escapes not undone; where it is no UTF-8, its exact bytes follow in base64 under the key with
+// the log has it, escapes not undone; where it is not UTF-8, its exact bytes follow in base64 under the key with
 // _base64 at its end, and the text has U+FFFD in place of what is not UTF-8.
 func appendRequest(b []byte, path string, r *accesslog.Request) []byte {
 	b = appendText(append(b, '{'), "file", []byte(path))

@@ -56,7 +56,7 @@ func (c *lagCmd) Run(s run.Streams) error {
 		return err
 	}
 	if !result.InTime {
-		return run.AnswerNo{Err: fmt.Errorf("late by more than %g ms at p99.9: runs on this machine may be marked generator_limited; free its processors, or take another", lagMostMS)}
+		return run.AnswerNo{Err: fmt.Errorf("late by more than %g ms at p99.9: runs on this machine may be marked generator_limited; free its processors, or use another", lagMostMS)}
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (c *lagCmd) print(s run.Streams, r lagResult) error {
 // lagOf returns the exact percentiles of how late a thread woke, in nanoseconds, and whether that is in time.
 func lagOf(late []int64, lasts time.Duration) lagResult {
 	slices.Sort(late)
-	at := func(permille int) float64 { // in whole numbers: 0.999 is no binary fraction
+	at := func(permille int) float64 { // in whole numbers: 0.999 is not a binary fraction
 		rank := (permille*len(late) + 999) / 1000
 		return float64(late[rank-1]) / 1e6
 	}

@@ -19,10 +19,10 @@ func main() {
 type cli struct {
 	Run        run.Command      `cmd:"" help:"Replay access logs against a server and measure its response times."`
 	Parse      parseCmd         `cmd:"" help:"Read access logs and print one JSON object per request, or totals."`
-	Import     run.Import       `cmd:"" help:"Make a run directory of what access logs with durations say was served."`
+	Import     run.Import       `cmd:"" help:"Turn access logs with durations into a run directory of what was served."`
 	Origin     originCmd        `cmd:"" help:"Serve the targets of a log: real files of the logged sizes, and the logged status for all others."`
 	Same       sameCmd          `cmd:"" help:"Compare two sites, page by page, over the requests of a log."`
-	Watch      watchCmd         `cmd:"" help:"Show to Prometheus what runs in a folder: replays, scenarios, experiments."`
+	Watch      watchCmd         `cmd:"" help:"Serve live figures of a folder to Prometheus: replays, scenarios, experiments."`
 	Lag        lagCmd           `cmd:"" help:"Measure how late this machine wakes a thread that sends. Sends nothing."`
 	Completion completionCmd    `cmd:"" help:"Print the script that completes commands and flags in bash, zsh or fish."`
 	Reference  referenceCmd     `cmd:"" hidden:"" help:"Print all commands and flags as JSON."`

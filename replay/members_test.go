@@ -266,11 +266,11 @@ func TestLoginsAreRefusedBeforeAnyLoad(t *testing.T) {
 		tries           int
 	}{
 		{"wrong passwords are all named, and tried once", "--accounts " + wrong, `does not let in "anna", "bert" (each was tried once)`, 3},
-		{"no login form", "--login-page /page1 --accounts " + wrong, "has no login form at /page1: say where it is with --login-page PATH", 0},
-		{"no member in the log", "--include page3 --exclude . --accounts " + wrong, "no client of the log shows as a member", 0},
+		{"no login form", "--login-page /page1 --accounts " + wrong, "has no login form at /page1: give its place with --login-page PATH", 0},
+		{"no member in the log", "--include page3 --exclude . --accounts " + wrong, "no client of the log is recognisable as a member", 0},
 		{"others can read the file", "--accounts " + open, "can be read by others: restrict it with chmod 600", 0},
 		{"no file", "--accounts /none", "--accounts: stat /none", 0},
-		{"a login page that is none", "--login-page login --accounts " + wrong, `--login-page "login" is no path`, 0},
+		{"a login page that is none", "--login-page login --accounts " + wrong, `--login-page "login" is not a path`, 0},
 		{"a share of more than all", "--members-share 30 --accounts " + wrong, "--members-share: 30 is out of range", 0},
 		{"a share and a sign", "--members-share 0.3 --members-match x --accounts " + wrong, "cannot be combined", 0},
 		{"a share without accounts", "--members-share 0.3", "--members-share needs --accounts", 0},

@@ -111,7 +111,7 @@ func (c *parseCmd) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, 
 	return logs, format, nil
 }
 
-// showRejects shows the first lines that are no requests, with nothing in them that could harm a terminal.
+// showRejects shows the first lines that are not requests, with nothing in them that could harm a terminal.
 func showRejects(w io.Writer, paths []string, rejected []accesslog.Reject, counts accesslog.Counts) {
 	for _, r := range rejected {
 		fmt.Fprintf(w, "%s:%d: rejected: %v\n", run.Printable(paths[r.File]), r.Line, r.Mismatch)
@@ -198,7 +198,7 @@ func printRequests(
 	return counts, nil
 }
 
-// progress returns a function that shows how much of the logs was read; nil where standard error is no terminal.
+// progress returns a function that shows how much of the logs was read; nil where standard error is not a terminal.
 func (c *parseCmd) progress(w io.Writer) func(done, total int64) {
 	if c.Quiet || !run.IsTerminal(w) || !c.Stats && run.IsTerminal(os.Stdout) {
 		return nil

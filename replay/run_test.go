@@ -354,7 +354,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{"speed 0", target("--speed", "0"), []string{"--speed", "from 0.0001"}},
 		{"a negative speed", target("--speed=-1"), []string{"--speed"}},
 		{"a speed in words", target("--speed", "fast"), []string{"--speed", "max"}},
-		{"a speed that is no number", target("--speed", "NaN"), []string{"--speed"}},
+		{"a speed that is not a number", target("--speed", "NaN"), []string{"--speed"}},
 		{"no connections", target("--speed", "max", "--connections", "0"), []string{"--connections"}},
 		{"contradictions", target("--speed", "2", "--rate", "5"), []string{"--rate and --speed"}},
 		{"several mistakes at once", target("--speed", "0", "--include", "(", "--route", "nonsense", "--from", "tomorrow"),

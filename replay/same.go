@@ -71,7 +71,7 @@ func (c *sameCmd) Help() string {
 Each distinct GET of the log goes to both sites, twice each. What differs between the two answers of one side varies by
 itself and is left out. docs/same.md says what is compared.
 
-Exit codes: 0 the sites are the same; 1 pages differ; 3 nobody knows: it was interrupted, or too much could not be
+Exit codes: 0 the sites are the same; 1 some pages differ; 3 undecided: it was interrupted, or too much could not be
 compared; 2 the command line or a file is wrong.`
 }
 
@@ -312,7 +312,7 @@ func (c *sameCmd) targets(ctx context.Context) (sides [2]*target.Target, err err
 		return sides, ended(ctx, run.UsageError{Err: err})
 	}
 	if sides[0].URL == sides[1].URL && slices.Equal(sides[0].Addresses, sides[1].Addresses) {
-		return sides, run.UsageError{Err: fmt.Errorf("--baseline and --candidate are one site, %s at %s: give two, or two addresses with --candidate-connect-to",
+		return sides, run.UsageError{Err: fmt.Errorf("--baseline and --candidate are the same site, %s at %s: give two, or two addresses with --candidate-connect-to",
 			sides[0].URL, sides[0].Addresses[0])}
 	}
 	return sides, nil

@@ -68,7 +68,7 @@ func TestWrongUseOfSame(t *testing.T) {
 		flags []string
 		says  string
 	}{
-		{"one site twice", []string{"--baseline", a.URL, "--candidate", a.URL}, "are one site"},
+		{"one site twice", []string{"--baseline", a.URL, "--candidate", a.URL}, "are the same site"},
 		{"nobody there", []string{"--baseline", a.URL, "--candidate", "http://127.0.0.1:1"}, "--candidate: target: 127.0.0.1:1 refuses connections"},
 		{"a path", []string{"--baseline", a.URL + "/shop", "--candidate", a.URL}, "--baseline: target"},
 		{"no candidate", []string{"--baseline", a.URL}, "--candidate"},

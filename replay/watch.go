@@ -13,9 +13,9 @@ import (
 
 type watchCmd struct {
 	Folder        string `arg:"" help:"The folder of a run, of an experiment, or of several, such as results."`
-	Metrics       string `help:"Show them to Prometheus at this address under /metrics. Default: ${default}." default:"127.0.0.1:9464" placeholder:"HOST:PORT"`
-	MetricsRemote bool   `help:"Allow an address that other machines reach."`
-	UntilEOF      bool   `help:"End when standard input ends, as it does when the program that started this one is gone." name:"until-eof"`
+	Metrics       string `help:"Serve the figures to Prometheus at this address under /metrics. Default: ${default}." default:"127.0.0.1:9464" placeholder:"HOST:PORT"`
+	MetricsRemote bool   `help:"Allow an address that other machines can reach."`
+	UntilEOF      bool   `help:"Exit when standard input ends, as it does when the program that started this one has ended." name:"until-eof"`
 }
 
 // lookEvery is as often as runs write their records out.
@@ -27,8 +27,8 @@ func (c *watchCmd) Help() string {
   replay watch results
   replay watch results/one-machine-20261121T040512Z --metrics 127.0.0.1:9465
 
-It shows what runs in the folder now: replays, scenarios, and those of an experiment, by scenario and backend. Of a run
-that was begun before it, it shows what comes from now on. It only reads. Ctrl-C ends it, with exit code 0.`
+It shows what is running in the folder: replays, scenarios and experiments, by scenario and backend. Of a run that
+began earlier, it shows what comes from now on. It only reads. Ctrl-C stops it, with exit code 0.`
 }
 
 // Run shows the runs until it is ended.
@@ -60,7 +60,7 @@ func (c *watchCmd) Run(s run.Streams) error {
 	return nil
 }
 
-// watch looks once a second. What cannot be read is told once.
+// watch looks once a second. What cannot be read is reported once.
 func watch(stop context.Context, folder *live.Folder, w io.Writer) {
 	told := map[string]bool{}
 	ticks := time.NewTicker(lookEvery)

@@ -61,7 +61,7 @@ class Audit:
 
 
 def of_go(part: str, code: int, out: str, err: str) -> Audit:
-    """Return what govulncheck told of a module, by its exit code and its text. Pure."""
+    """Return what govulncheck reported on a module, by its exit code and its text. Pure."""
     if code == 0:
         return Audit(part)
     if code == _FOUND:
@@ -73,7 +73,7 @@ def of_go(part: str, code: int, out: str, err: str) -> Audit:
 
 
 def of_python(part: str, out: str, err: str) -> Audit:
-    """Return what pip-audit told of a lock, by its JSON. Pure.
+    """Return what pip-audit reported on a lock, by its JSON. Pure.
 
     A package that the database does not know is skipped by pip-audit, which then says that nothing is known.
     """

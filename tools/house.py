@@ -159,7 +159,7 @@ def table(rows: list[Row]) -> str:
 
 
 def page(text: str) -> str:
-    """Return docs/house.md with the parts between its marks written anew."""
+    """Return docs/house.md with the parts between its marks rewritten."""
     for mark, made in (
         ("drawing", f"```text\n{drawing()}\n```"),
         ("python", table(python_rows())),

@@ -158,7 +158,7 @@ def pages() -> list[Page]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write all pages anew, into the folder that is named, or into build/man/man1."""
+    """Rewrite all pages, in the given folder or in build/man/man1."""
     from plimsoll import __version__
 
     today = datetime.now(UTC).date().isoformat()

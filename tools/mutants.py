@@ -104,7 +104,7 @@ class Row(Named):
 
     @property
     def is_killed(self) -> bool:
-        """Whether the tests told the mutant from the original."""
+        """Whether the tests distinguished the mutant from the original."""
         return self.result != "survived"
 
 
@@ -500,10 +500,10 @@ class Difference:
     def __str__(self) -> str:
         verdict = "significantly lower" if self.is_lower else "not significantly lower"
         sentence = (
-            f"Of {self.common} mutants that both have, {len(self.lost)} are killed no more and"
+            f"Of {self.common} mutants that both have, {len(self.lost)} are no longer killed and"
             f" {len(self.won)} are now: {verdict} (McNemar's exact test, p = {self.p:.3g})."
         )
-        return "\n".join([*(f"  killed no more: {key}" for key in self.lost), sentence])
+        return "\n".join([*(f"  no longer killed: {key}" for key in self.lost), sentence])
 
 
 def describe(rows: Iterable[Row]) -> str:

@@ -1,1 +1,1 @@
-"""Tools that every part uses: errors, hostile text, files, validation, progress, units, defaults, news."""
+"""Tools for every part: errors, hostile text, files, validation, progress, units, defaults, notifications."""

@@ -13,11 +13,11 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome
 
 
 class BrowserError(Exception):
-    """The browser did not do it; the message is a sentence (hostile) that says why."""
+    """The browser failed; the message is a sentence (hostile) that says why."""
 
 
 def chromium() -> str | None:
-    """Return the browser, where there is one."""
+    """Return the path of the browser, if there is one."""
     return next((found for name in _NAMES if (found := shutil.which(name))), None)
 
 
@@ -41,7 +41,7 @@ def command(browser: str, profile: Path, as_root: bool) -> list[str]:
 
 
 def run_browser(arguments: list[str], patience_s: float) -> tuple[int, str, str]:
-    """Run it to its end; returns its exit code and what it says. Raises BrowserError."""
+    """Run it to its end; return its exit code and its output. Raises BrowserError."""
     browser = arguments[0]
     try:
         process = subprocess.Popen(  # noqa: S603 a list of our own
@@ -58,7 +58,7 @@ def run_browser(arguments: list[str], patience_s: float) -> tuple[int, str, str]
     try:
         out, said = process.communicate(timeout=patience_s)
     except subprocess.TimeoutExpired:
-        raise BrowserError(f"{browser} has not ended in {patience_s:g} s") from None
+        raise BrowserError(f"{browser} did not end within {patience_s:g} s") from None
     finally:
         # its helpers too: they would go on writing into a folder that is about to be removed
         with suppress(ProcessLookupError, PermissionError):

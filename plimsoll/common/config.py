@@ -30,7 +30,7 @@ _ABOUT = frozenset({"help", "version"})
 
 @dataclass(frozen=True)
 class Default:
-    """A default that is set: of which option of which command, its value, and where that was said."""
+    """A default that is set: of which option of which command, its value, and where it was set."""
 
     command: str  # compare, lab check
     option: str  # gates
@@ -40,7 +40,7 @@ class Default:
 
 
 def config_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of the file, whether it is there or not."""
+    """Return the path of the file, which need not exist."""
     return Path(environment.get(_FILE_VARIABLE) or _FILE)
 
 
@@ -51,7 +51,7 @@ def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
         data = path.read_bytes()
     except FileNotFoundError:
         if environment.get(_FILE_VARIABLE):
-            raise SettingsError(f"{path}: is not there: correct or unset {_FILE_VARIABLE}") from None
+            raise SettingsError(f"{path}: does not exist: correct or unset {_FILE_VARIABLE}") from None
         return {}
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
@@ -74,7 +74,7 @@ def find_defaults(
 ) -> list[Default]:
     """Return the defaults set for a command and those below it. Raises SettingsError with all problems.
 
-    `told` is the section of the file about it.
+    `told` is its section of the file.
     """
     problems: list[str] = []
     found = list(_of(command, name, told, environment, problems))
@@ -84,7 +84,7 @@ def find_defaults(
 
 
 def default_map(found: list[Default], name: str) -> dict[str, Any]:
-    """Return them as click takes them, for the command `name` and those below it. Pure."""
+    """Return them in click's form, for the command `name` and those below it. Pure."""
     values: dict[str, Any] = {}
     for default in found:
         at = values
@@ -126,15 +126,15 @@ def _of(
         if key in below:
             continue
         if option is None:
-            problems.append(f"{where}: is no option{did_you_mean(key, [*known, *below])} (see {MANUAL})")
+            problems.append(f"{where}: is not an option{did_you_mean(key, [*known, *below])} (see {MANUAL})")
         elif option in CONSENT:
-            problems.append(f"{where}: cannot be a default: say --{option} each time that you mean it")
+            problems.append(f"{where}: cannot be a default: give --{option} each time you want it")
         elif what := _unfit(known[option], value):
             problems.append(f"{where}: {what}")
     for option, parameter in known.items():
         said = environment_variable(name, option)
         if said in environment and option in CONSENT:
-            problems.append(f"{said}: cannot be a default: say --{option} each time that you mean it")
+            problems.append(f"{said}: cannot be a default: give --{option} each time that you mean it")
         elif said in environment:
             text = environment[said]
             value = text.split() if parameter.multiple else text
@@ -160,7 +160,7 @@ def _of(
 
 
 def _unfit(option: click.Option, value: Any) -> str:
-    """Return why a value of TOML cannot be that of an option, empty where it can."""
+    """Return why a TOML value does not fit an option; empty if it does."""
     if option.multiple != isinstance(value, list):
         return "must be a list: [one, another]" if option.multiple else "must be one value"
     for one in value if isinstance(value, list) else [value]:
@@ -172,7 +172,7 @@ def _unfit(option: click.Option, value: Any) -> str:
 
 
 def _secrets(told: Mapping[str, Any], at: str) -> Iterator[str]:
-    """Yield what looks like a secret, without its value. Names of files that hold some are none."""
+    """Yield what looks like a secret, without its value. Names of files with secrets do not count."""
     for key, value in told.items():
         where = f"{at}{printable(key)}"
         if isinstance(value, dict):
@@ -185,8 +185,8 @@ def _secrets(told: Mapping[str, Any], at: str) -> Iterator[str]:
             named = redact(f"{key}: x") != f"{key}: x" and not is_file
             if named or redact(one) != one:
                 yield (
-                    f"{where}: looks like a secret, and this file is no place for one: put it into a file "
-                    "that only you can read, and name that"
+                    f"{where}: looks like a secret, which must not be in this file: put it into a file "
+                    "that only you can read, and name that file"
                 )
 
 
@@ -194,7 +194,7 @@ _BUILT_IN = "built in"
 
 
 @click.command()
-@click.option("--all", "with_built_in", is_flag=True, help="List all options, also those that nobody set.")
+@click.option("--all", "with_built_in", is_flag=True, help="List all options, including those not set.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 @click.pass_context
 def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
@@ -207,7 +207,7 @@ def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
         plimsoll config --json
         PLIMSOLL_COMPARE_GATES=gates.yml plimsoll config --all
 
-    Exit codes: 0 they can be used; 2 something is wrong with them: all of it is said.
+    Exit codes: 0 they are valid; 2 something is wrong with them; every problem is listed.
     """  # noqa: D301 \b is click's: keep these lines as they are
     root = ctx.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 it has this command
@@ -228,13 +228,11 @@ def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
         value = json.dumps(_shown(one).value, ensure_ascii=False, default=str)
         click.echo(printable(f"{one.command} --{one.option}  {value}  ({one.source})", 2000))
     if not found:
-        click.echo(
-            f"Nothing is set: there is no {config_file()}, and no variable of the environment ({MANUAL})."
-        )
+        click.echo(f"Nothing is set: there is no {config_file()}, and no environment variable ({MANUAL}).")
 
 
 def _shown(one: Default) -> Default:
-    """Return it without what looks like a secret: the environment may hold anything."""
+    """Return it with secrets removed: the environment may hold anything."""
     return replace(one, value=redact(one.value)) if isinstance(one.value, str) else one
 
 
@@ -245,7 +243,7 @@ def _found(root: click.Group) -> list[Default]:
     problems += [
         f"{config_file()}: {printable(key)}: takes no defaults (see {MANUAL})"
         if key in WITHOUT_DEFAULTS
-        else f"{config_file()}: {printable(key)}: is no command{did_you_mean(key, names)} (see {MANUAL})"
+        else f"{config_file()}: {printable(key)}: is not a command{did_you_mean(key, names)} (see {MANUAL})"
         for key in told
         if key not in names
     ]

@@ -12,8 +12,8 @@ def differing(facts: Sequence[object], expected: Collection[str] = ()) -> list[t
     """Return the keys such as `disks.1.scheduler` whose values differ, with those of each; None is unknown.
 
     Disks, pools and datasets are compared by their place in the list, the first being 1, not by name.
-    `expected` are keys that should differ, or may: `disks` stands for all beneath it, and `disks.scheduler`
-    for that of each disk.
+    `expected` are keys that should differ, or may: `disks` stands for everything below it, and
+    `disks.scheduler` for that of each disk.
     """
     flat: list[Mapping[str, Value]] = [dict(_flat(each)) for each in facts]
     found = []

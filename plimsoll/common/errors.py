@@ -1,4 +1,4 @@
-"""What is wrong: errors that end a command, the severity of findings that do not, the word that was meant.
+"""Errors that end a command, the severity of findings that do not, and "did you mean".
 
 Every error's message is one sentence for whoever typed the command.
 """
@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 
 class PlimsollError(Exception):
-    """Anything that the user can put right; the command prints the message and exits 2."""
+    """Anything that the user can correct; the command prints the message and exits 2."""
 
 
 class SettingsError(PlimsollError):
@@ -30,7 +30,7 @@ class DamagedFileError(RunDirectoryError):
 
 
 class NoRequestsError(RunDirectoryError):
-    """The run directory holds not one whole record."""
+    """The run directory does not hold a single whole record."""
 
 
 class OutputError(PlimsollError):
@@ -42,7 +42,7 @@ class HistoryError(PlimsollError):
 
 
 class Severity(StrEnum):
-    """From the gravest to the mildest. `BAD`: do not trust the figures."""
+    """Most severe first. `BAD`: do not trust the figures."""
 
     BAD = "bad"
     WARN = "warn"

@@ -26,7 +26,7 @@ def open_replacement(
 
     When the block fails, `path` stays as it was. `mode` are its permissions (default: as the umask says).
     With `sync` the file and its name are on the disk before this returns. With `only_new` a file that exists
-    is not replaced: FileExistsError. With `parents` its folder is made where it is missing. Raises OSError.
+    is not replaced: FileExistsError. With `parents` its folder is created if missing. Raises OSError.
     """
     if parents:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def replace_json(path: Path, value: object, *, sync: bool = False) -> None:
 
 
 def sync_to_disk(path: Path) -> None:
-    """Bring what a file holds, or the names in a folder, down to the disk. Raises OSError."""
+    """Flush a file's content, or a folder's names, to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -82,7 +82,7 @@ def sync_to_disk(path: Path) -> None:
 
 
 def write_error(path: Path, error: OSError) -> OutputError:
-    """Return the error that tells the user that a file of the run directory cannot be written."""
+    """Return the error for a file of the run directory that cannot be written."""
     return OutputError(f"{path}: cannot be written: {error.strerror}; choose another folder with --out")
 
 
@@ -93,7 +93,7 @@ STDOUT = Path("-")
 def open_output(out: Path) -> Iterator[IO[bytes]]:
     """Open `out` to be written, by way of a hidden file beside it and a rename. Raises OutputError.
 
-    Its folder is made where it is missing. `-` is standard output; a pipe or a device is written as it is.
+    Its folder is created if missing. `-` is standard output; a pipe or a device is written directly.
     """
     if out == STDOUT:
         yield sys.stdout.buffer
@@ -124,7 +124,7 @@ _KINDS = (
 def open_regular(path: Path, most_bytes: int | None = None) -> Iterator[BinaryIO]:
     """Open the regular file `path`, or the one that it links to, for reading.
 
-    Raises FileNotFoundError if there is none, DamagedFileError where it is anything else or larger than
+    Raises FileNotFoundError if it is missing, DamagedFileError if it is anything else or larger than
     `most_bytes`, RunDirectoryError where it cannot be read, also inside the block.
     """
     try:
@@ -193,7 +193,7 @@ def read_secret(option: str, path: Path) -> str:
     except OSError as error:
         raise SettingsError(f"{option}: {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"{option}: {path} is no UTF-8 text") from None
+        raise SettingsError(f"{option}: {path} is not UTF-8 text") from None
 
 
 def append_line(path: Path, value: dict[str, Any], sync: bool = True) -> None:

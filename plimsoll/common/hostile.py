@@ -64,7 +64,7 @@ def markdown_text(text: str, longest: int = 300) -> str:
 def script_json(value: object) -> str:
     """Return `value` as JSON that can stand in an HTML `<script>` element: nothing in it can end the element.
 
-    Raises ValueError for NaN and infinities, which are no JSON.
+    Raises ValueError for NaN and infinities, which are not JSON.
     """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""Messages to a command or a webhook: what `plimsoll regress` and `plimsoll run` tell their users.
+"""Messages to a command or a webhook: how `plimsoll regress` and `plimsoll run` notify their users.
 
 The contract comes first; a channel is a section of this file and a line in `CHANNELS`.
 """
@@ -31,7 +31,7 @@ class NotDeliveredError(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """A message of news. `markdown` is whole; names in it are escaped."""
+    """A notification. `markdown` is complete; names in it are escaped."""
 
     verdict: str
     subject: str
@@ -97,7 +97,9 @@ COMMAND = ChannelKind(
     name="command",
     parameter="notify_command",
     option=click.option(
-        "--notify-command", metavar="COMMAND", help="Run this on news, with the Markdown as its input."
+        "--notify-command",
+        metavar="COMMAND",
+        help="Run this command when there is news, with the Markdown as its input.",
     ),
     open=_open_command,
 )
@@ -161,7 +163,7 @@ WEBHOOK = ChannelKind(
         "--webhook-file",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="POST news to the URL in this file; without it to that in PLIMSOLL_WEBHOOK, if set.",
+        help="POST news to the URL in this file. Default: the URL in PLIMSOLL_WEBHOOK, if set.",
     ),
     open=_open_webhook,
 )

@@ -15,23 +15,23 @@ def project() -> Path:
 
 
 def own_program(name: str) -> Path:
-    """Return the path of a program of ours, whether it is there or not."""
+    """Return the path of a program of ours, which need not exist."""
     return (_CHECKOUT if _IS_CHECKOUT else Path(sys.prefix)) / "bin" / name
 
 
 def replay_program() -> str:
-    """Return the path of `bin/replay`, whether it is there or not."""
+    """Return the path of `bin/replay`, which need not exist."""
     return str(own_program("replay"))
 
 
 def missing_replay() -> str:
-    """Return what to say where `bin/replay` is not there."""
+    """Return what to say if `bin/replay` is missing."""
     remedy = "run make build" if _IS_CHECKOUT else "run ./install of the release again"
     return f"{replay_program()}: is not there: {remedy}"
 
 
 def built_replay_program() -> str:
-    """Return the path of `bin/replay`. Raises PlimsollError where it is not there."""
+    """Return the path of `bin/replay`. Raises PlimsollError if it is missing."""
     program = replay_program()
     if not Path(program).is_file():
         raise PlimsollError(missing_replay())

@@ -1,4 +1,4 @@
-"""What shows that a command works: a bar on standard error, live figures for Prometheus."""
+"""Signs of progress: a bar on standard error, live figures for Prometheus."""
 
 import subprocess
 import sys
@@ -50,12 +50,12 @@ _METRICS_OPTIONS: list[tuple[str, dict[str, Any]]] = [
         "--metrics",
         {
             "metavar": "HOST:PORT",
-            "help": "Show what runs to Prometheus while it lasts, at this address under /metrics.",
+            "help": "Serve live figures to Prometheus during the run, at this address under /metrics.",
         },
     ),
     (
         "--metrics-remote",
-        {"is_flag": True, "help": "With --metrics: on an address that other machines reach."},
+        {"is_flag": True, "help": "With --metrics: allow an address that other machines can reach."},
     ),
 ]
 _BEGINS = "replay: live figures: "
@@ -70,22 +70,22 @@ def metrics_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def metrics_params() -> list[click.Parameter]:
-    """Return the options, for a command that is not made of a function."""
+    """Return the options, for a command that is not built from a function."""
     return [click.Option([flag], **attributes) for flag, attributes in _METRICS_OPTIONS]
 
 
 @dataclass(frozen=True)
 class LiveFigures:
-    """Where to show what runs; nowhere without an address."""
+    """Where to serve live figures; nowhere without an address."""
 
     address: str | None
     remote: bool = False
 
     @contextmanager
     def show(self, folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-        """Show what runs in `folder`, which is there, while the block does. Raises SettingsError.
+        """Serve live figures of the runs in `folder`, which exists, during the block. Raises SettingsError.
 
-        What shows it is a program of its own that lets all others go first.
+        A separate program with the lowest priority serves them.
         """
         if self.address is None:
             if self.remote:
@@ -114,16 +114,16 @@ class LiveFigures:
 
 
 def _begun(watching: subprocess.Popen[str]) -> str:
-    """Return where the figures are. Raises SettingsError where they cannot be shown."""
+    """Return the address of the figures. Raises SettingsError if they cannot be served."""
     assert watching.stdout  # noqa: S101 it is a pipe
     line = watching.stdout.readline().strip()
     if not line.startswith(_BEGINS):
-        raise SettingsError(line.removeprefix("replay: ") or "--metrics: bin/replay watch did not begin")
+        raise SettingsError(line.removeprefix("replay: ") or "--metrics: bin/replay watch did not start")
     return f"Live figures: {line.removeprefix(_BEGINS)}"
 
 
 def _end(watching: subprocess.Popen[str], say: Callable[[str], None]) -> None:
-    """End it; say what it could not read."""
+    """Stop it; report what it could not read."""
     early = watching.poll()
     try:
         said, _ = watching.communicate(timeout=_LAST_WORDS_S)  # closes its standard input

@@ -40,7 +40,7 @@ class Access:
 
 @dataclass(frozen=True)
 class ConnectTrouble:
-    """The reason for no connection: an error kind of a run's records, and a sentence with the remedy."""
+    """Why a connection failed: an error kind of a run's records, and a sentence with the remedy."""
 
     kind: Literal["connect_failed", "connect_refused", "login_failed", "timeout"]
     sentence: str

@@ -122,7 +122,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def _read_size(value: object) -> object:
-    """Return text as bytes and anything else as it is: for pydantic, before it checks."""
+    """Return text as bytes and anything else unchanged: for pydantic, before it checks."""
     return parse_size(value) if isinstance(value, str) else value
 
 

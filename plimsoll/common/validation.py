@@ -1,8 +1,8 @@
-"""What people write, checked against a model: all problems at once, each with its line, key and remedy.
+"""Check what people write against a model: all problems at once, each with line, key and remedy.
 
 YAML files are read, pydantic's problems are put into words, and what is wrong is cut out until the rest can
 be checked, too. Hints come from the model's JSON Schema, so that they know unions and registries. A model
-names its page of the documentation as `manual` in `json_schema_extra`; what is below it has the same page.
+names its page of the documentation as `manual` in `json_schema_extra`; everything below it has the same page.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_model(
 ) -> Model:
     """Read `path`. `manual` is the document that has all keys; `further` finds what a model cannot.
 
-    `stand_ins`: values by place, instead of those that are wrong and are needed to look any further.
+    `stand_ins`: values by place, instead of wrong ones that are needed to check further.
 
     Raises SettingsError with all problems.
     """
@@ -72,7 +72,7 @@ def parse_model(
     except yaml.YAMLError as error:
         raise SettingsError(_unreadable(name, error)) from None
     except (RecursionError, ValueError) as error:  # ValueError: a date such as 2026-02-31
-        what = "is nested too deep" if isinstance(error, RecursionError) else str(error)
+        what = "is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise SettingsError(f"{name}:1: {what}: see {manual}") from None
     if not isinstance(value, dict):
         raise SettingsError(f"{name}:1: must hold keys: see {manual}")
@@ -182,7 +182,7 @@ class Inspection(Generic[Model]):
         return () not in self._cut
 
     def _remove(self, at: Location) -> None:
-        """Cut out `at`, or what it lies in where it is not there, or is gone and needed."""
+        """Cut out `at`, or what contains it if it is missing, or gone and required."""
         while at and (at in self._cut or not self._is_there(at)):
             if _pattern(at) in self._stand_ins:
                 break
@@ -193,7 +193,7 @@ class Inspection(Generic[Model]):
         self._cut.add(at)
 
     def _further(self, found: Iterable[tuple[Location, str]]) -> None:
-        """Note what is wrong between keys, but for what is only so since something was cut out."""
+        """Note problems between keys, except those caused by a cut."""
         for place, text in found:
             at = self._place(place)
             follows = any(_covers(cut, at) or _covers(at, cut) for cut in self._cut)
@@ -217,7 +217,7 @@ class Inspection(Generic[Model]):
         return [i for i in range(len(value)) if (*at, i) not in self._cut]
 
     def _place(self, said: Location) -> Location:
-        """Return pydantic's location as that of the value: no tags, and places in lists as they are there."""
+        """Return pydantic's location as that of the value: without tags, with the value's places in lists."""
         at: Location = ()
         here = self._value
         for i, part in enumerate(said):
@@ -230,7 +230,7 @@ class Inspection(Generic[Model]):
         return at
 
     def _is_key(self, said: Location) -> bool:
-        """Return whether the last part of `said` is a key that is not there, and no tag."""
+        """Return whether the last part of `said` is a missing key, not a tag."""
         return isinstance(said[-1], str) and said[-1] in Hints(self._model).keys(said[:-1])
 
     def _is_there(self, at: Location) -> bool:
@@ -254,7 +254,7 @@ class Inspection(Generic[Model]):
 
 
 def _follows(problem: Problem, at: Location, cut: Location) -> bool:
-    """Return whether `problem` may be there only since `cut` was cut out."""
+    """Return whether `problem` may exist only because `cut` was cut out."""
     if problem.kind == "value_error" and _covers(at, cut) and at != cut:
         return str(cut[-1]) in problem.text
     return _covers(cut, at) or _covers(at, cut)
@@ -318,7 +318,7 @@ def problems_of(
 ) -> list[Problem]:
     """Return all problems in order; `unknown` is the text for a key that does not exist. Pure.
 
-    With `model` they say what was probably meant.
+    With `model` they suggest what was probably meant.
     """
     hints = Hints(model) if model else None
     return [_problem(each, unknown, hints) for each in error.errors(include_url=False)]
@@ -352,7 +352,7 @@ def _problem(each: Any, unknown: str, hints: Hints | None) -> Problem:
 
 
 def _of_no_kind(at: Location, kind: str, context: dict[str, Any], hints: Hints | None) -> Problem:
-    """Return the problem of a value whose key that says of which kind it is is wrong or missing."""
+    """Return the problem of a value whose kind is wrong or missing."""
     named = (*at, str(context["discriminator"]).strip("'"))
     if kind == "union_tag_invalid":
         tags = _QUOTED.findall(str(context["expected_tags"]))
@@ -372,7 +372,7 @@ def _text(kind: str, message: str, context: dict[str, Any], unknown: str) -> str
         words = _QUOTED.findall(str(context.get("expected", "")))
         return f"must be {_or(words)}" if words else f"must be {context.get('expected')}"
     if kind == "string_pattern_mismatch":
-        return "is not written as it must be"
+        return "has the wrong format"
     if kind in ("too_long", "string_too_long"):
         unit = "characters" if kind == "string_too_long" else "entries"
         return f"must have at most {context.get('max_length')} {unit}"
@@ -407,12 +407,12 @@ class Hints:
         return f": it belongs under {below[0]}" if below else did_you_mean(key, keys)
 
     def tags(self, at: Location) -> list[str]:
-        """Return the kinds that the value at `at` may be of."""
+        """Return the kinds that the value at `at` may have."""
         nodes = self._at(at, resolve=False)[0]
         return [tag for node in nodes for tag in node.get("discriminator", {}).get("mapping", {})]
 
     def example(self, at: Location) -> str | None:
-        """Return how a value at `at` may look, None where the model does not say."""
+        """Return an example of a value at `at`, or None if the model has none."""
         found = [node["examples"][0] for node in self._at(at)[0] if node.get("examples")]
         return str(found[0]) if found else None
 

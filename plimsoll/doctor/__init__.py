@@ -1,4 +1,4 @@
-"""`plimsoll doctor`: what is here, what is missing for what, is this machine fit to generate load."""
+"""`plimsoll doctor`: what is installed, what is missing, and whether this machine can generate load."""
 
 import json
 import os
@@ -31,9 +31,9 @@ _ASKED_S = 20.0
 
 @dataclass(frozen=True)
 class Use:
-    """One use: what it is for, what of ours and which Python modules it needs, what it is made of.
+    """One use: what it is for, and which programs of ours, Python modules and other uses it needs.
 
-    `modules` has for each how to get it.
+    `modules` says how to get each.
     """
 
     what: str
@@ -76,7 +76,7 @@ USES = {
     metavar="USE",
     multiple=True,
     type=click.Choice(list(USES)),
-    help=f"A use that must be possible here, besides replays: {', '.join(USES)}. May be repeated.",
+    help=f"A use that must be possible here, in addition to replays: {', '.join(USES)}. May be repeated.",
 )
 @click.option(
     "--measure-s",
@@ -89,17 +89,17 @@ USES = {
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 @click.pass_context
 def doctor(ctx: click.Context, wanted: tuple[str, ...], measure_s: int, as_json: bool) -> None:
-    """Say what is here, what is missing for which command, and whether this machine is fit to generate load.
+    """Show what is installed, what is missing for which command, and whether this machine can generate load.
 
-    It changes nothing and sends nothing. Packages are Debian's.
+    It changes nothing and sends nothing. Package names are Debian's.
 
     \b
     Examples:
         plimsoll doctor --for site --for browser
         plimsoll doctor --measure-s 60 --json
 
-    Exit codes: 0 this machine can replay, and do what --for names; 1 it cannot, or wakes senders too late;
-    2 wrong usage.
+    Exit codes: 0 this machine can replay, and do what --for names; 1 it cannot, or wakes senders too
+    late; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
     needed = table()
     lacking = {name: lacks(name, needed) for name in USES}
@@ -117,7 +117,7 @@ def doctor(ctx: click.Context, wanted: tuple[str, ...], measure_s: int, as_json:
 
 @dataclass(frozen=True)
 class Lack:
-    """Something that is not here: what, how to get it, the Debian package that has it."""
+    """Something that is missing: what, how to get it, and its Debian package."""
 
     what: str
     get: str
@@ -149,9 +149,7 @@ def _machine(found: Sequence[Check]) -> Iterator[str]:
 
 
 def _uses(lacking: dict[str, list[Lack]]) -> Iterator[str]:
-    yield "Here is all for: " + (
-        ", ".join(name for name, lack in lacking.items() if not lack) or "nothing yet"
-    )
+    yield "Ready for: " + (", ".join(name for name, lack in lacking.items() if not lack) or "nothing yet")
     if any(lacking.values()):
         yield "Missing:"
     for name, lack in lacking.items():
@@ -187,7 +185,7 @@ class Needed:
 
 
 def table(text: str | None = None) -> list[Needed]:
-    """Return the lines of programs.txt. Raises ValueError for a line that is none."""
+    """Return the lines of programs.txt. Raises ValueError for a malformed line."""
     lines = (_TABLE.read_text(encoding="utf-8") if text is None else text).splitlines()
     return [_needed(line) for line in lines if line.strip() and not line.startswith("#")]
 
@@ -235,7 +233,7 @@ def _has(module: str) -> bool:
 
 
 def _unfit(use: str) -> Iterator[Lack]:
-    """Yield what is here, but does not do."""
+    """Yield what is installed but not usable."""
     if use == "build" and is_here("go") and (old := too_old(_said(["go", "env", "GOVERSION"]))):
         yield Lack(f"Go 1.26 (this is {old})", "see docs/install.md: Debian 12 has it in bookworm-backports")
     if (
@@ -244,18 +242,18 @@ def _unfit(use: str) -> Iterator[Lack]:
         and _said(["docker", "info", "-f", "{{.ID}}"]) is None
     ):
         yield Lack(
-            "an answer of Docker", "systemctl start docker; as another user than root: join the group docker"
+            "an answer of Docker", "systemctl start docker; unless you are root, join the group docker"
         )
 
 
 def too_old(version: str | None) -> str | None:
-    """Return the version of Go if no Plimsoll can be built with it. Pure."""
+    """Return the version of Go if it is too old to build Plimsoll. Pure."""
     found = re.match(r"go1\.(\d+)", version or "")
     return version if found and int(found[1]) < _OLDEST_GO else None
 
 
 def _said(words: list[str]) -> str | None:
-    """Return what a program prints, None where it fails."""
+    """Return what a program prints, or None if it fails."""
     try:
         done = subprocess.run(  # noqa: S603 words of our own
             words, capture_output=True, text=True, errors="replace", timeout=_ASKED_S, check=False, cwd="/"

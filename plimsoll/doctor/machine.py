@@ -1,4 +1,4 @@
-"""Is this machine fit to generate load? What is read of it here is judged by pure functions."""
+"""Whether this machine can generate load: facts are read here and judged by pure functions."""
 
 import json
 import os
@@ -25,7 +25,7 @@ _STEAL = 8  # the column of /proc/stat's first line
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at: its value in words, whether that is good, and what to do if not."""
+    """One check: its value in words, whether that is good, and what to do if not."""
 
     name: str
     value: str
@@ -65,7 +65,7 @@ def processors(usable: int, allowed: float | None) -> Check:
         return Check("processors", value, "caution", f"{said} (docker run --cpuset-cpus)")
     if usable < 2:
         return Check(
-            "processors", "1", "caution", "sending and reading the log share it: give it two or more"
+            "processors", "1", "caution", "sending and reading the log share it: provide two or more"
         )
     return Check("processors", str(usable))
 
@@ -97,7 +97,7 @@ def files(limit: int) -> Check:
         return Check("open files", "unlimited" if limit < 0 else count(limit))
     how = f"raise it: ulimit -Hn {_MOST_CONNECTIONS + _SPARE_FILES} as root, LimitNOFILE in a systemd unit"
     if limit < _FEWEST_CONNECTIONS + _SPARE_FILES:
-        return Check("open files", count(limit), "bad", f"bin/replay refuses so few; {how}")
+        return Check("open files", count(limit), "bad", f"bin/replay needs more; {how}")
     said = f"past {count(limit - _SPARE_FILES)} connections, requests wait"
     return Check("open files", count(limit), "caution", f"{said}; {how}")
 
@@ -123,7 +123,7 @@ def steal(before: str, after: str) -> Check:
         return Check("steal", "unknown", "unknown")
     stolen = max(0, last[_STEAL - 1] - first[_STEAL - 1])
     if stolen / whole >= _MUCH_STOLEN:
-        remedy = "the hypervisor ran others: measure from a host that shares its processors with nobody"
+        remedy = "the hypervisor ran other guests: measure from a host that does not share its processors"
         return Check("steal", share(stolen, whole), "caution", remedy)
     return Check("steal", share(stolen, whole))
 
@@ -134,7 +134,7 @@ def lag(measured: dict[str, Any]) -> Check:
     value = ", ".join(f"{name} {figures[name]:.3f} ms" for name in ("p50", "p99.9", "max"))
     if measured["in_time"]:
         return Check("timer lag", value)
-    remedy = "runs may be marked generator_limited: free the processors, or take another machine"
+    remedy = "runs may be marked generator_limited: free the processors, or use another machine"
     return Check("timer lag", value, "bad", remedy)
 
 

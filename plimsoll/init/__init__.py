@@ -39,9 +39,9 @@ _QUESTIONS = {
     "--log": "Which log? A path, or a pattern such as '/var/log/nginx/access.log*'; it is only read.",
     "--site": f"Which site? `{OWN}`: the WordPress of make site, which the lab clones onto each disk. Or the "
     "base URL of a clone that exists on each disk: http://10.0.0.5 http://10.0.0.6",
-    "--disks": "Which disks? The one that there is first, each as NAME=/folder/on/it: sata=/rust/lab "
-    "nvme=/tank/lab. Of clones that exist, the name alone will do.",
-    "--duration": "How long may it take in all? Such as 45m, 2h or 10h.",
+    "--disks": "Which disks? The present one first, each as NAME=/folder/on/it: sata=/rust/lab "
+    "nvme=/tank/lab. For existing clones the name alone is enough.",
+    "--duration": "How long may it take in all? For example 45m, 2h or 10h.",
     "--limits": "By what limits? How much slower p99.9 may become, how slow it may be, how many more "
     "requests may fail: 10% 800ms errors=0.1%",
 }
@@ -62,7 +62,7 @@ _QUESTIONS = {
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder to write both files into.",
 )
-@click.option("--no-probe", is_flag=True, help="Do not look whether log, site and folders are there.")
+@click.option("--no-probe", is_flag=True, help="Do not check whether log, site and folders exist.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
 def init(
     log: str | None,
@@ -77,8 +77,8 @@ def init(
 ) -> None:
     """Ask five questions, and write a lab.yml and a gates.yml with comments.
 
-    `plimsoll lab check` accepts what it writes. Each answer is also a flag: what no flag answers is asked on
-    the terminal. Files that exist stay as they are: then nothing is asked, and nothing written.
+    `plimsoll lab check` accepts what it writes. Each answer is also a flag; questions without a flag are
+    asked on the terminal. Existing files are never overwritten: nothing is then asked or written.
 
     \b
     Examples:
@@ -120,14 +120,14 @@ def init(
 
 
 class _Asker:
-    """Takes answers from flags, and asks for the others where there is a terminal; collects what is wrong."""
+    """Takes answers from flags, asks for the others on a terminal, and collects what is wrong."""
 
     def __init__(self, flags: dict[str, str | None]) -> None:
         self._flags = flags
         self._problems: list[str] = []
 
     def given(self, flag: str, text: str, read: Callable[[str], Answer]) -> Answer | None:
-        """Return what a flag says, None where that is wrong."""
+        """Return what a flag says, or None if it is wrong."""
         try:
             return read(text)
         except ValueError as error:
@@ -135,7 +135,7 @@ class _Asker:
             return None
 
     def answer(self, flag: str, read: Callable[[str], Answer], default: str | None = None) -> Answer | None:
-        """Return the answer to a question, None where a flag's is wrong, or missing without a terminal."""
+        """Return the answer to a question; None if a flag's is wrong, or missing without a terminal."""
         text = self._flags[flag]
         if text is not None:
             return self.given(flag, text, read)

@@ -1,4 +1,4 @@
-"""The five answers: read from what somebody types, and held against this machine. Changes nothing."""
+"""The five answers: read from what is typed, and checked against this machine. Changes nothing."""
 
 import json
 import os
@@ -31,7 +31,7 @@ _BLOCK = Path("/sys/class/block")
 
 @dataclass(frozen=True)
 class Disk:
-    """One backend to be: what it is called, and the folder on it, None where it is not known here."""
+    """A future backend: its name, and the folder on it, None if that is not known here."""
 
     name: str
     path: str | None = None
@@ -51,7 +51,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the candidate may be: so many times as slow, so slow, with so many more errors."""
+    """What is allowed to the candidate: how many times slower, how slow, how many more errors."""
 
     ratio: float | None = None
     ms: float | None = None
@@ -80,7 +80,7 @@ def disks_of(text: str, site: Site) -> tuple[Disk, ...]:
         raise ValueError("name one disk or more, the old one first: sata=/rust/lab nvme=/tank/lab")
     names = [disk.name for disk in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{twice[0]} is the name of two disks: call one of them otherwise")
+        raise ValueError(f"{twice[0]} is the name of two disks: rename one of them")
     paths = [disk.path for disk in found if disk.path]
     if twice := sorted({path for path in paths if paths.count(path) > 1}):
         raise ValueError(f"{twice[0]} is on one disk: give each its own folder")
@@ -88,7 +88,9 @@ def disks_of(text: str, site: Site) -> tuple[Disk, ...]:
         raise ValueError(f"{bare[0]}: say where to put the clone: {bare[0]}=/folder/on/it")
     if not site.is_own and len(site.targets) != len(found):
         wanted = f"{len(site.targets)} base URL{'s' * (len(site.targets) > 1)}"
-        raise ValueError(f"there are {wanted} and {len(found)} disks: name as many, in the same order")
+        raise ValueError(
+            f"there are {wanted} and {len(found)} disks: name as many disks as sites, in the same order"
+        )
     return found
 
 
@@ -104,7 +106,9 @@ def limits_of(text: str) -> Limits:
     for word in _words(text):
         found = _LIMIT.fullmatch(word)
         if not found or (found["errors"] and found["unit"] != "%"):
-            raise ValueError(f"{word}: is no limit: say 10% (slower), 800ms (at most), errors=0.1% (more)")
+            raise ValueError(
+                f"{word}: is not a limit: write 10% (slower), 800ms (at most), errors=0.1% (more)"
+            )
         number = float(found["number"])
         if found["errors"]:
             if number > 100:
@@ -113,15 +117,15 @@ def limits_of(text: str) -> Limits:
         elif found["unit"] == "%":
             if number > _MOST_MORE_PERCENT:
                 raise ValueError(
-                    f"{word}: allows over ten times the time: say {_MOST_MORE_PERCENT:g}% or less"
+                    f"{word}: allows over ten times the time: write {_MOST_MORE_PERCENT:g}% or less"
                 )
             ratio = round(1 + number / 100, 6)
         elif number == 0:
-            raise ValueError(f"{word}: nothing answers in no time: say 800ms, or leave it out")
+            raise ValueError(f"{word}: no response takes zero time: write 800ms, or leave it out")
         else:
             ms = number * _MS[found["unit"]]
     if ratio is None and ms is None:
-        raise ValueError("say how much slower p99.9 may be, or how slow: 10%, 800ms, or both")
+        raise ValueError("write how much slower p99.9 may be, or how slow: 10%, 800ms, or both")
     return Limits(ratio, ms, errors)
 
 
@@ -152,7 +156,7 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Log:
-    """What an access log has; `requests_per_s` is None where nobody looked, or it spans no time."""
+    """What an access log has; `requests_per_s` is None if it was not read, or spans no time."""
 
     path: str
     requests_per_s: float | None = None
@@ -175,7 +179,7 @@ def read_log(text: str, no_probe: bool) -> Log:
 
 
 def read_site(text: str, no_probe: bool) -> Site:
-    """Return the site, asked for an answer unless `no_probe`. Raises ValueError."""
+    """Return the site, probed unless `no_probe`. Raises ValueError."""
     found = site_of(text)
     if not no_probe and (why := [says for target in found.targets if (says := why_no_site(target))]):
         raise ValueError("; ".join(why))
@@ -213,18 +217,18 @@ def log_at(path: str) -> Log:
 
 
 def why_no_site(target: str) -> str:
-    """Return why nothing useful answers at a base URL, empty where it does."""
+    """Return why a base URL gives no useful answer; empty if it does."""
     why = answer_of(Serve("ask", target))
     return f"{target}: does not serve the site: {why}: start it, or correct the URL" if why else ""
 
 
 def under(disk: Disk, mounts: str | None = None) -> Under:
-    """Return what lies under the disk's folder. Raises ValueError where it is no folder to put clones in."""
+    """Return what lies under the disk's folder. Raises ValueError if clones cannot be put into it."""
     if disk.path is None:
         return Under()
     folder = os.path.realpath(disk.path)
     if not Path(folder).is_dir():
-        raise ValueError(f"{disk.name}: {disk.path} is no folder here: make it, or name another")
+        raise ValueError(f"{disk.name}: {disk.path} is not a folder here: create it, or name another")
     where, kind, source = mounted_at(folder, _read("/proc/self/mountinfo") if mounts is None else mounts)
     if kind == "zfs":
         if where != disk.path:
@@ -251,7 +255,7 @@ def mounted_at(folder: str, mountinfo: str) -> tuple[str, str, str]:
 
 
 def _devices(source: str) -> tuple[str, ...]:
-    """Return the whole disk that a device is, or is a part of, by its kernel name."""
+    """Return the kernel name of the disk that a device is, or is a part of."""
     device = _BLOCK / Path(os.path.realpath(source)).name
     if not source.startswith("/dev/") or not device.exists():
         return ()

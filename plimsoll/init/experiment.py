@@ -1,4 +1,4 @@
-"""The experiment that follows from the answers: lengths of runs, and the two files that say it."""
+"""The experiment that follows from the answers: lengths of runs, and the two files that describe it."""
 
 import json
 import re
@@ -42,7 +42,7 @@ class Answers:
 
     @property
     def saturator(self) -> str | None:
-        """The kind of saturator for all backends alike; None where nobody knows their folders."""
+        """The kind of saturator for all backends alike; None if their folders are unknown."""
         if any(disk.path is None for disk in self.disks):
             return None
         return "zfs-send" if all(under.dataset for under in self.below) else "fio"
@@ -64,7 +64,7 @@ class Lengths:
 def lengths(lasts_s: float, about_s: Callable[[Lengths], float]) -> Lengths:
     """Return the lengths that fill `lasts_s`; `about_s` says how long an experiment takes. Raises ValueError.
 
-    Runs of up to a quarter of an hour first, then more of them: a verdict gains by runs.
+    Longer runs first, up to a quarter of an hour, then more of them: verdicts gain by runs.
     """
     shortest = Lengths(_FEWEST_REPEATS, _SHORTEST_RUN_S)
     if (least_s := about_s(shortest)) > lasts_s:
@@ -103,7 +103,7 @@ def lab_text(told: Answers, lengths: Lengths) -> str:
     return "\n".join(
         [
             "# Written by `plimsoll init`; docs/lab.md has every key. Check it: plimsoll lab check lab.yml",
-            "# Your editor completes keys after: plimsoll schema lab.yml > lab.schema.json",
+            "# To complete keys in your editor: plimsoll schema lab.yml > lab.schema.json",
             "# yaml-language-server: $schema=lab.schema.json",
             f"name: {quoted(told.name)}",
             *_site(told),
@@ -120,7 +120,7 @@ def lab_text(told: Answers, lengths: Lengths) -> str:
             "",
             *_saturator(told),
             *_lengths(told, lengths),
-            "order: abba # forwards and backwards in turn, so that what drifts drifts for all",
+            "order: abba # forwards and backwards in turn, so that drift affects all backends alike",
             "",
         ]
     )
@@ -130,7 +130,10 @@ def _site(told: Answers) -> list[str]:
     if not told.site.is_own:
         return []
     return [
-        "# The WordPress of `make site`: small, medium or large. What exceeds the memory shows the disks.",
+        (
+            "# The WordPress of `make site`: small, medium or large. Only a site larger than the memory "
+            "exercises the disks."
+        ),
         "site: {size: medium}",
     ]
 
@@ -170,7 +173,9 @@ def _one_saturator(kind: str, disk: Disk, below: Under) -> str:
 
 def _saturator(told: Answers) -> list[str]:
     if told.saturator is None:
-        return ["# No saturator: nobody said where the disks are. What keeps them busy: docs/saturators.md."]
+        return [
+            "# No saturator: the place of the disks is unknown. What keeps them busy: docs/saturators.md."
+        ]
     lines = ["# What keeps the disks busy in the middle of each run: docs/saturators.md."]
     if not told.site.is_own:
         return [*lines, "# Each backend has its own, above."]
@@ -187,7 +192,7 @@ def _lengths(told: Answers, lengths: Lengths) -> list[str]:
     return [
         f"# To fill {seconds(told.lasts_s)}.",
         f"phases: {phases} # seconds before, during and after the saturator",
-        f"repeats: {lengths.repeats} # runs on each backend; 4 are the least for a verdict, more decide more",
+        f"repeats: {lengths.repeats} # runs on each backend; a verdict needs at least 4, more decide more",
     ]
 
 
@@ -197,10 +202,10 @@ def gates_text(told: Answers, lengths: Lengths) -> str:
     during = metric(told.log, 2 * lengths.part_s)
     whole = metric(told.log, lengths.run_s)
     lines = [
-        "# Written by `plimsoll init`; docs/compare.md has every key. Set limits before you look at results.",
-        "# Your editor completes keys after: plimsoll schema gates.yml > gates.schema.json",
+        "# Written by `plimsoll init`; docs/compare.md has every key. Set limits before you see results.",
+        "# To complete keys in your editor: plimsoll schema gates.yml > gates.schema.json",
         "# yaml-language-server: $schema=gates.schema.json",
-        "confidence: 0.95 # of 100 comparisons, 5 at most pass wrongly, all gates together",
+        "confidence: 0.95 # at most 5 of 100 comparisons pass wrongly, over all gates together",
         "gates:",
     ]
     if busy:
@@ -221,7 +226,7 @@ def gates_text(told: Answers, lengths: Lengths) -> str:
 
 
 def _relative(limits: Limits) -> Limits | None:
-    """Return the limit by the baseline alone, None where there is none: the absolute one is for the worst."""
+    """Return the limit relative to the baseline, or None: the absolute one is for the worst case."""
     return Limits(limits.ratio, None, limits.more_errors) if limits.ratio else None
 
 
@@ -244,7 +249,7 @@ def _gate(says: str, phase: str, figure: str, limits: Limits | None) -> list[str
 
 
 def quoted(text: str) -> str:
-    """Return text as YAML: plain where it can be taken for nothing else, else in quotes."""
+    """Return text as YAML: plain if it cannot be taken for anything else, otherwise in quotes."""
     plain = _PLAIN.fullmatch(text) and not _NO_TEXT.fullmatch(text)
     return text if plain else json.dumps(text, ensure_ascii=False)
 
@@ -256,7 +261,7 @@ def estimate_s(told: Answers, each: Lengths) -> float:
 
 
 def write_experiment(folder: Path, told: Answers, found: Lengths, as_json: bool) -> None:
-    """Write both files, neither over one that exists, and say what comes next. Raises OutputError."""
+    """Write both files, overwriting neither, and say what comes next. Raises OutputError."""
     lab, limits = lab_text(told, found), gates_text(told, found)
     read = parse_model(lab, LAB_FILE, Lab, MANUAL, all_problems)
     parse_model(limits, GATES_FILE, gates.Gates, gates.MANUAL, gates.problems)

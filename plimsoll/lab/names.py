@@ -131,7 +131,7 @@ DatasetOrOwn = Annotated[str, AfterValidator(_dataset_or_own)]
 
 
 def checked_folder(value: str) -> str:
-    """Return a folder without a slash at its end. Raises ValueError for what is no absolute path."""
+    """Return a folder without a slash at its end. Raises ValueError unless it is an absolute path."""
     if not value.startswith("/") or "\0" in value or ".." in value.split("/"):
         raise ValueError("must be an absolute path without .., such as /srv/data")
     return value.rstrip("/") or "/"

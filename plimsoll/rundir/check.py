@@ -18,7 +18,7 @@ class RecordSum:
         self._sum = hashlib.sha256()
 
     def add(self, block: Records) -> None:
-        """Take the next block of whole records."""
+        """Add the next block of whole records."""
         self._sum.update(block.view(np.uint8).data)
 
     def hexdigest(self) -> str:
@@ -81,7 +81,7 @@ _TIMES = ("due_ns", "lag_us", "total_us")
 
 
 class Silence:
-    """Watches for a target that answers no more: a run whose target died is not complete.
+    """Watches for a target that stops answering: a run whose target died is not complete.
 
     From its last answer to the end of the run nothing came, though requests were sent. Takes all requests of
     a run in the order in which they were done, or nearly so. `bin/replay` judges the same way

@@ -64,7 +64,7 @@ class Span:
 
 @dataclass(frozen=True)
 class EventsFile:
-    """The events of a run in order of time, and how many whole lines are none."""
+    """The events of a run in order of time, and how many whole lines are not events."""
 
     events: list[Event] = field(default_factory=list)
     unreadable: int = 0
@@ -188,7 +188,7 @@ def _is_count(value: object) -> TypeGuard[float]:
 
 
 def parsed_event(line: bytes) -> Event | None:
-    """Return the event that a line holds; None where it holds none. Pure."""
+    """Return the event that a line holds, or None. Pure."""
     try:
         value = json.loads(line)
         t_ns, name, phase = value["t_ns"], value["event"], value.get("phase")
@@ -211,7 +211,7 @@ class Measures:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> "Measures":
-        """Collect what `events` hold; an event that is no measure, or a damaged one, is left out."""
+        """Collect what `events` hold; an event that is not a measure, or is damaged, is left out."""
         found = cls()
         for event in events:
             name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
@@ -225,9 +225,9 @@ class Measures:
         return found
 
     def add(self, name: str, value: float, unit: str) -> None:
-        """Add one value. Raises ValueError for what is no figure, and for a second unit under one name."""
+        """Add one value. Raises ValueError if it is not a number, or for a second unit under one name."""
         if not is_figure(value):
-            raise ValueError(f"measure {name}: {value} is no figure")
+            raise ValueError(f"measure {name}: {value} is not a number")
         if self.units.setdefault(name, unit) != unit:
             raise ValueError(f"measure {name}: {unit} after {self.units[name]}")
         self.values.setdefault(name, []).append(float(value))

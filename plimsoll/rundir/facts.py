@@ -40,7 +40,7 @@ def _utc(value: datetime | None) -> datetime | None:
     if value is None:
         return None
     if not _FIRST_YEAR <= value.year <= _LAST_YEAR:
-        raise ValueError(f"is in the year {value.year}, when no run was")
+        raise ValueError(f"is in the year {value.year}, before any run")
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
@@ -152,7 +152,7 @@ class Sender(_Model):
 class ExperimentRun(_Model):
     """The experiment that a run is part of, as number `run` of `of`.
 
-    `levels` are the labels of all levels that it tries, by factor; `goal_ms` is what p99.9 is to stay under.
+    `levels` are the labels of all levels that it tries, by factor; `goal_ms` is what p99.9 must stay under.
     """
 
     name: str
@@ -250,7 +250,7 @@ class Together(_Model):
 
 
 class ClockState(_Model):
-    """The kernel's word on its own clock (adjtimex); None where it says nothing."""
+    """What the kernel says about its clock (adjtimex); None if it says nothing."""
 
     synchronised: bool | None = None
     max_error_ms: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -260,7 +260,7 @@ class Shard(_Model):
     """The share of a replay that one of several instances had: that between two bounds of `sequence`.
 
     `planned` is how many requests the schedule has for each instance, counted by one that went through it to
-    its end; `start_at` the start that all instances share, None where each began when it was told to.
+    its end; `start_at` the start that all instances share, None where each began on command.
     """
 
     index: int = Field(ge=0)
@@ -274,7 +274,7 @@ class Shard(_Model):
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
         if self.index >= self.of:
-            raise ValueError(f"index {self.index} is none of {self.of}: they count from 0")
+            raise ValueError(f"index {self.index} is not one of {self.of}: they count from 0")
         for name, given, wanted in (
             ("sequence", self.sequence, self.of + 1),
             ("planned", self.planned, self.of),
@@ -313,8 +313,8 @@ class MergeFinding(_Model):
 class Merged(_Model):
     """The parts of a merged run, and how well they fit together.
 
-    `clock_error_ms` is what the instances' clocks may differ by, None where nobody knows; `placed_by` what
-    their instants were lined up by.
+    `clock_error_ms` is how far the instances' clocks may differ, None if unknown; `placed_by` is what
+    their instants were aligned by.
     """
 
     of: list[str]
@@ -363,7 +363,7 @@ class RunFacts(_Model):
 
     @property
     def from_log(self) -> bool:
-        """True where this is no load test, but what an access log says was served."""
+        """True if this is not a load test, but what an access log says was served."""
         return self.program.name == FROM_LOG
 
     @property
@@ -408,7 +408,7 @@ OPTIONAL_KEYS = (
 class RequestCounts(_Model):
     """`summary.json`'s `requests`: also those that were never sent, which no record shows.
 
-    `total` and `unsent` are None in a merged run where nobody knows what an instance had left to send.
+    `total` and `unsent` are None in a merged run if it is unknown what an instance had left to send.
     """
 
     total: Count | None = None
@@ -423,7 +423,7 @@ class RequestCounts(_Model):
 
 
 class MeasureSummary(_Model):
-    """A figure that is no single request, over the run; absent figures are None."""
+    """A figure over the run that is not of a single request; absent figures are None."""
 
     unit: str
     count: Count = 0
@@ -448,7 +448,7 @@ class InstanceTimes(_Model):
 
 
 class Instance(_Model):
-    """One instance of a merged run, or one of its shards that is none; None is what is not known.
+    """One instance of a merged run, or a shard without one; None is what is unknown.
 
     `status` is `complete`, `interrupted`, `failed`, `killed`, `running` (when it was merged), `truncated`
     (records that it wrote are gone) or `missing` (its run directory was not given).
@@ -472,7 +472,7 @@ class Instance(_Model):
 
 
 class MemberCounts(_Model):
-    """What clients sent that were logged in, without the warm-up; None is what nobody knows."""
+    """What logged-in clients sent, without the warm-up; None is what is unknown."""
 
     clients: Count | None = None
     accounts: Count | None = None

@@ -3,7 +3,7 @@
 One rule, by which every command finds them: a run directory stands for itself, a folder for the run
 directories in it (one level deep, by name), and an experiment's folder for those in its `runs`. Runs that
 loaded one clone together lie in a folder of their own, which stands for them wherever it is found. Links,
-such as `latest`, are left out: they lead to what is there already. So is what is hidden.
+such as `latest`, are left out: they lead to what is there already. So are hidden files.
 """
 
 import os
@@ -19,7 +19,7 @@ from plimsoll.rundir.read import RunDirectory
 
 @dataclass(frozen=True)
 class OpenedRuns:
-    """The runs, each once; which were named themselves; what is wrong with those that were left out."""
+    """The runs, each once; which of them were named; what is wrong with those that were left out."""
 
     runs: list[RunDirectory]
     named: set[Path]
@@ -57,7 +57,7 @@ def is_run(path: Path) -> bool:
 
 
 def find_runs(folder: Path, *, damaged: bool = False) -> list[Path]:
-    """Return the run directories in `folder`, by name; none where it is one itself, or no folder.
+    """Return the run directories in `folder`, by name; none if it is one itself, or not a folder.
 
     With `damaged` also those that hold records and have lost `run.json`. Raises RunDirectoryError where the
     folder cannot be read.
@@ -127,10 +127,10 @@ def new_directory(results: Path, name: str) -> Path:
             continue
         except OSError as error:
             raise OutputError(
-                f"{path}: cannot be made: {error.strerror}; choose another folder with --out"
+                f"{path}: cannot be created: {error.strerror}; choose another folder with --out"
             ) from None
         return path
-    raise OutputError(f"{results}: is full of runs of this second; choose another folder with --out")
+    raise OutputError(f"{results}: has too many runs of this second; choose another folder with --out")
 
 
 def point_latest(directory: Path) -> None:

@@ -28,8 +28,9 @@ _NO_NUMBER = re.compile(  # NaN and inf too, and what is beyond all measure
 class HostSamples:
     """What `host.csv` holds: the names of all columns, and those that were wanted, by name.
 
-    Each column has shape (samples,), NaN where a sample is missing; `t_ns` is the first. `no_numbers` are
-    fields that hold none, `damaged` lines with more or fewer fields than the first: they are left out.
+    Each column has shape (samples,), NaN where a sample is missing; `t_ns` is the first. `no_numbers`
+    counts fields without a number, `damaged` lines with more or fewer fields than the first, which are left
+    out.
     """
 
     names: list[str] = field(default_factory=list)
@@ -41,7 +42,7 @@ class HostSamples:
 def host_lines(path: Path) -> Iterator[str]:
     """Yield the lines of `path` with their line feeds, the head first; none if there is no such file.
 
-    A last line that was cut off is left out. Raises RunDirectoryError where it is no file of the observers.
+    A last line that was cut off is left out. Raises RunDirectoryError if the observers did not write it.
     """
     try:
         for number, data in enumerate(read_regular_lines(path, _LARGEST_BYTES, _LONGEST_BYTES)):
@@ -66,7 +67,7 @@ def read_samples(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> 
     """Read `path` once.
 
     Of all columns but `t_ns` only those whose names are `wanted` are kept. Empty if there is no such file. A
-    last line that was cut off is left out. Raises RunDirectoryError where it is no file of the observers.
+    last line that was cut off is left out. Raises RunDirectoryError if the observers did not write it.
     """
     lines = host_lines(path)
     names = names_in(next(lines, ""))

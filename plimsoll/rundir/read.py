@@ -49,7 +49,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class RunDirectory:
     """One run. `summary` is None when the run was killed: it is written once, at the end.
 
-    `unreadable_events` is how many whole lines of `events.jsonl` are no events.
+    `unreadable_events` is how many whole lines of `events.jsonl` are not events.
     """
 
     path: Path
@@ -68,7 +68,7 @@ class RunDirectory:
 
         `now_s` (seconds since the epoch; default: the clock) decides whether a run that says `running` still
         does, or was killed. Raises a RunDirectoryError whose message is one sentence if there is nothing to
-        read, or one of the files that a run is read from is no regular file: all that is read later is one.
+        read, or if one of the run's files is not a regular file: whatever is read later is one.
         """
         facts = read_facts(path)
         for name in READ:
@@ -121,7 +121,7 @@ def read_facts(path: Path) -> RunFacts:
     facts = _model(path / FACTS_FILE, RunFacts)
     if facts is None:
         meant = f"; {path / 'latest'} is one" if (path / "latest" / FACTS_FILE).exists() else ""
-        raise RunDirectoryError(f"{path}: run.json is missing, so this is no run directory{meant}")
+        raise RunDirectoryError(f"{path}: run.json is missing, so this is not a run directory{meant}")
     return facts
 
 
@@ -131,7 +131,7 @@ def read_summary(path: Path) -> Summary | None:
 
 
 def is_killed(path: Path, facts: RunFacts, now_s: float | None = None) -> bool:
-    """Return whether the run at `path`, which says `facts` of itself, says `running` and does so no more."""
+    """Return whether the run at `path`, whose run.json has `facts`, says `running` but has ended."""
     try:
         written_s = (path / REQUESTS_FILE).stat().st_mtime
     except OSError:  # it was never begun to be written: who opens it says so
@@ -144,9 +144,10 @@ def is_killed(path: Path, facts: RunFacts, now_s: float | None = None) -> bool:
 
 
 def _is_alive(run: RunFacts) -> bool | None:
-    """Return whether the process that writes `run` lives, also where it is paused.
+    """Return whether the process that writes `run` is alive, even if paused.
 
-    None where nobody here can know: it is of another machine or of another PID namespace, or not named.
+    None if it cannot be known here: the process is on another machine, in another PID namespace, or not
+    named.
     """
     process = run.process
     try:
@@ -231,11 +232,11 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
-        raise DamagedFileError(f"{path}: is no JSON; it was cut off or written by something else") from None
+        raise DamagedFileError(f"{path}: is not JSON; it was cut off or written by something else") from None
     if key := _no_figure(value):
         raise DamagedFileError(
-            f"{path}: {printable(key)}: is no figure (NaN, infinite, or beyond all measure): put back the "
-            "file that the run wrote, or leave the run out"
+            f"{path}: {printable(key)}: is not a usable number (NaN, infinite or far too large): put back "
+            "the file that the run wrote, or leave the run out"
         )
     return value
 
@@ -245,7 +246,7 @@ def _whole(text: str) -> float:
 
 
 def _no_figure(value: Any) -> str | None:
-    """Return the key of a number that nothing can be computed with, None where there is none. Pure."""
+    """Return the key of a number that cannot be computed with, or None. Pure."""
     left = [("", value)]
     while left:
         key, one = left.pop()

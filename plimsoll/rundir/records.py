@@ -90,8 +90,8 @@ class Request:
     """One record of `requests.npy` with names in place of numbers; docs/run-format.md has the columns.
 
     `due_ns` counts from the start of the run; `total_us` and `ttfb_us` (0: no byte came) from the request's
-    own start. `iteration` (from 1; 0: not part of one) goes into column `line`. `warmup` marks what is in no
-    figure: also what sets a scenario up, and what cleans up after it.
+    own start. `iteration` (from 1; 0: not part of one) goes into column `line`. `warmup` marks what is
+    left out of all figures, including a scenario's set-up and clean-up.
     """
 
     due_ns: int
@@ -148,7 +148,7 @@ class RequestFile:
 
         Every array is a view of one buffer: copy what must outlive the iteration. Read rather than mapped,
         because pages of a map count as resident memory, and because a map of a file that shrinks kills the
-        process. Raises DamagedFileError, also where a record holds what no program of ours writes.
+        process. Raises DamagedFileError, also if a record holds what no program of ours writes.
         """
         buffer = np.empty(min(block_records, self.count), dtype=RECORD)
         remaining = self.count
@@ -169,7 +169,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             yield file
     except FileNotFoundError:
         raise RunDirectoryError(
-            f"{path.parent}: requests.npy is missing, so this is no run directory"
+            f"{path.parent}: requests.npy is missing, so this is not a run directory"
         ) from None
 
 
@@ -195,7 +195,7 @@ def _check_records(path: Path, block: Records) -> None:
 
 def _check_header(path: Path, header: bytes) -> None:
     if header[:6] != b"\x93NUMPY":
-        raise DamagedFileError(f"{path}: is no NumPy file")
+        raise DamagedFileError(f"{path}: is not a NumPy file")
     length = HEADER_BYTES - 10
     if header[6:8] != b"\x01\x00" or int.from_bytes(header[8:10], "little") != length:
         raise DamagedFileError(f"{path}: its header is not the 512 bytes of version 1.0 that Plimsoll writes")
@@ -268,7 +268,7 @@ class RequestWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Hand over what waits, then put the count into the header."""
+        """Write what is pending, then put the count into the header."""
         try:
             while self._waiting:
                 written = self._file.write(self._waiting)

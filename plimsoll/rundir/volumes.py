@@ -1,4 +1,4 @@
-"""What is kept of volumes: the cells of `plimsoll fileio`, the rounds of preconditioning."""
+"""What is stored about volumes: the cells of `plimsoll fileio`, the rounds of preconditioning."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class MatrixCell(_Cell):
 
 @dataclass(frozen=True)
 class FsyncCase:
-    """What is measured of fsyncs: after each write, the call. `time_s` None: until the file is written."""
+    """What is measured of fsyncs: the call after each write. `time_s` None: until the file is written."""
 
     preset: Preset | None
     test: WritingTest
@@ -94,7 +94,7 @@ class FsyncCase:
 
 
 class FsyncCell(_Cell):
-    """A cell of fsyncs (hostile); a figure that too few calls leave open is None."""
+    """A cell of fsyncs (hostile); a figure with too few calls is None."""
 
     volume: str
     preset: Preset | None
@@ -140,7 +140,7 @@ AnyCell = MatrixCell | FsyncCell
 
 
 def cell_in(value: object) -> AnyCell | None:
-    """Return the cell that a line's JSON is; None where it is none. Pure."""
+    """Return the cell in a line of JSON, or None. Pure."""
     kind = FsyncCell if isinstance(value, dict) and "sync_ms" in value else MatrixCell
     try:
         return kind.model_validate(value)
@@ -175,7 +175,7 @@ class VolumeRound(BaseModel):
 
 
 def round_of(value: object) -> VolumeRound | None:
-    """Return the round that a line's JSON is; None where it is none. Pure."""
+    """Return the round in a line of JSON, or None. Pure."""
     try:
         found = VolumeRound.model_validate(value)
     except ValidationError:

@@ -36,7 +36,7 @@ _OTHER_ROUTE = "other"
 
 @dataclass
 class UnsentCounts:
-    """Requests that were not sent, which no record shows: skipped ones by reason, and the rest."""
+    """Requests that were not sent and have no record: skipped ones by reason, and the rest."""
 
     skipped: dict[str, int] = field(default_factory=dict)
     unsent: int = 0
@@ -50,14 +50,14 @@ class RunWriter:
     """Takes requests, events and measures of one run; `finish` ends it.
 
     As a context manager it ends a run that was not finished: `interrupted` on Ctrl-C, else `failed` with the
-    exception as its reason. When the disk takes no more, the first method to find out raises OutputError, the
+    exception as its reason. When the disk is full, the first method to find out raises OutputError, the
     others then do nothing, and the run ends as `failed`.
     """
 
     def __init__(
         self, directory: Path, facts: RunFacts, summarise: _Summarise, *, at_once: bool = True
     ) -> None:
-        """Write the first `run.json` into `directory`, which is made where it is missing.
+        """Write the first `run.json` into `directory`, which is created if missing.
 
         The run starts now: `t_ns` and `due_ns` count from here, unless `facts.started_at` is given (an import
         of a run that was). `summarise` computes `summary.json` at the
@@ -113,7 +113,7 @@ class RunWriter:
 
     @property
     def target_died(self) -> str | None:
-        """Why the target counts as dead when the run ends now; None if it lives."""
+        """Why the target counts as dead if the run ends now; None if it is alive."""
         return self._silence.verdict()
 
     def route_number(self, name: str) -> int:
@@ -165,7 +165,7 @@ class RunWriter:
     def measure(
         self, name: str, value: float, unit: str, *, iteration: int | None = None, t_ns: int | None = None
     ) -> None:
-        """Append a figure that is no single request, as an event and for `summary.json`."""
+        """Append a figure that is not of a single request, as an event and for `summary.json`."""
         self.measures.add(name, value, unit)
         further: dict[str, object] = {"name": name, "value": value, "unit": unit}
         if iteration is not None:
@@ -182,7 +182,7 @@ class RunWriter:
         self._write_facts()
 
     def flush(self) -> None:
-        """Hand everything to the operating system."""
+        """Flush everything to the operating system."""
         self._records.flush()
 
     def finish(self, status: Status, reason: str | None = None, *, stop_ns: int | None = None) -> None:
@@ -260,10 +260,10 @@ _RESERVE_BYTES = 64 << 10  # of the last run.json and of summary.json
 
 
 class _Reserve:
-    """A file in the run directory that holds the room, until `release`. See docs/run-format.md."""
+    """A file in the run directory that reserves disk space until `release`. See docs/run-format.md."""
 
     def __init__(self, directory: Path) -> None:
-        """Take the room. Raises OutputError where there is none."""
+        """Reserve the space. Raises OutputError if the disk is full."""
         self._path = directory / _RESERVE
         try:
             self._path.write_bytes(
@@ -274,7 +274,7 @@ class _Reserve:
             raise write_error(self._path, error) from None
 
     def release(self) -> None:
-        """Give the room up. May be called twice."""
+        """Release the space. May be called twice."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""The scenarios that there are, a line each: things that people do to a site, one file each.
+"""All scenarios, one line each: things that people do to a site, one file each.
 
 Each is also a locustfile, or has a k6 script beside it. Scenarios know nothing of the lab: they take a target
 and write a run directory. A scenario's `ABOUT` is read from its source, since importing one on Locust would

@@ -61,7 +61,7 @@ export default async function () {
   // WordPress keeps all sessions of an account in one record: of two that log in at the same instant, one may be
   // lost. So authors start some seconds apart.
   if (users > 1) sleep(5 * generator(settings.seed, number_)());
-  // Only where there are some: with headers of its own, be they none, k6 loses records of scripts' requests.
+  // Only if there are some: with its own headers, even an empty list, k6 loses records of scripts' requests.
   const own = Object.keys(access.headers).length > 0 ? { extraHTTPHeaders: access.headers } : {};
   const context = await browser.newContext({
     ignoreHTTPSErrors: settings.insecure,
@@ -173,7 +173,7 @@ class Day {
     return answer;
   }
 
-  // A cached front page can lead to a post that is no more: then a reader takes the next one.
+  // A cached front page can link to a deleted post: then a reader takes the next one.
   async readOne(posts) {
     for (const [i, post] of posts.entries()) {
       try {
@@ -215,7 +215,7 @@ class Day {
     return status;
   }
 
-  // Web vitals are final when a page is hidden. Leaving it would hide it too late for k6 to hear of them.
+  // Web vitals are final when a page is hidden. Leaving it would hide it too late for k6 to receive them.
   async leave() {
     await this.page.evaluate(() => {
       Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true });
@@ -224,7 +224,7 @@ class Day {
   }
 
   // Does what leads to another page, by whichever redirects, and waits until that is there and complete.
-  // `again` is what to click once more if it can be clicked still: then the page has ignored it.
+  // `again` is what to click again if it is still clickable: then the page has ignored it.
   async through(click, again) {
     const { page } = this;
     await this.leave();

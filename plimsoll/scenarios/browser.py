@@ -49,7 +49,7 @@ def _no_certificate(value: Path | None) -> None:
     if value is not None:
         raise ValueError(
             "cannot be given to a browser: Chromium takes no certificate from a file. Let the clone's web "
-            "server ask for a password or a header in its place (--basic-auth-file, --header-file)"
+            "server ask for a password or a header instead (--basic-auth-file, --header-file)"
         )
 
 
@@ -72,7 +72,10 @@ class Settings(WordpressSettings):
         None, description="Not available: Chromium takes no certificate from a file."
     )
     think_s: float = Field(
-        0.0, ge=0, le=3600, description="Seconds of writing on before publishing and before saving again."
+        0.0,
+        ge=0,
+        le=3600,
+        description="Seconds of further writing before publishing and before saving again.",
     )
     chromium: Annotated[Path | None, NoLoad("where the program is; its version shapes load")] = Field(
         None, description="Path of the browser; default: the system's Chromium."
@@ -97,7 +100,9 @@ class ScriptSettings(Settings):
     image: Path | None = Field(None, description="File to upload; without one nothing is uploaded.")
     name: str = Field("today", description="Name of the run, at the end of titles and file names.")
     screenshots: Path | None = Field(None, description="Folder for screenshots.")
-    access: dict[str, Any] = Field({}, repr=False, description="What a guarded site wants; see k6/access.js.")
+    access: dict[str, Any] = Field(
+        {}, repr=False, description="What a guarded site asks for; see k6/access.js."
+    )
     secrets: tuple[str, ...] = Field((), repr=False, description="What is kept out of the names of steps.")
 
 
@@ -143,7 +148,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
 def script_settings(
     settings: Settings, account: Credentials, image: Path, directory: Path, name: str
 ) -> ScriptSettings:
-    """Return the settings for browser.js. Raises SettingsError for files that went meanwhile."""
+    """Return the settings for browser.js. Raises SettingsError for files that have disappeared."""
     access = read_access(settings)
     return ScriptSettings(
         **settings.model_dump(exclude={"iterations", "user", *ACCESS_FILES}),

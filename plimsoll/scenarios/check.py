@@ -1,6 +1,6 @@
 """Checks settings of scenarios for other programs: `python -m plimsoll.scenarios.check [NAME]`.
 
-It takes JSON and answers in JSON: of one scenario's settings, or of many questions at once. The lab runs it
+It takes JSON and answers in JSON: on one scenario's settings, or on many questions at once. The lab runs it
 as a process of its own, since Locust patches the process that imports it. It runs no scenario, and without
 `--prepare` writes nothing but the answer.
 """
@@ -66,7 +66,7 @@ def answers(questions: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def prepare(name: str, settings: dict[str, Any]) -> None:
-    """Make on this machine what a run of scenario `name` would make before its clock starts.
+    """Prepare on this machine what a run of scenario `name` would prepare before its clock starts.
 
     Raises PlimsollError, ValidationError.
     """
@@ -85,7 +85,7 @@ def _answer(problem: Problem) -> dict[str, str]:
 
 
 def main() -> int:
-    """Answer. Exit codes: 0 no problems, 1 problems, 2 wrong usage."""
+    """Answer. Exit codes: 0 no problems, 1 there are problems, 2 wrong usage."""
     parser = argparse.ArgumentParser(
         prog="python -m plimsoll.scenarios.check",
         description="Read the settings of a scenario as JSON from standard input, and print their problems: "
@@ -96,7 +96,9 @@ def main() -> int:
     )
     parser.add_argument("scenario", nargs="?", help="name of the scenario, from plimsoll scenario list")
     parser.add_argument(
-        "--prepare", action="store_true", help="make what a run makes before its clock starts: photographs"
+        "--prepare",
+        action="store_true",
+        help="prepare what a run prepares before its clock starts: photographs",
     )
     arguments = parser.parse_args()
     name = arguments.scenario

@@ -47,10 +47,11 @@ _SHOWN = 3  # titles of a run
 _ROUNDS = 3  # an upload that was in flight appears while the others are removed
 _HELP = f"""Find and remove what runs of scenarios left on a WordPress.
 
-Scenarios mark what they make: titles and file names end with the run's name ({PREFIX}…), and only what bears
-one is touched. With run directories it looks for what those runs made, also for what only their events name;
-else for all that bears a run's name, or those of --run. It lists what it finds, and asks before it removes
-anything; without a terminal to ask on, it removes only with --yes, which needs the runs to be named.
+Scenarios mark what they create: titles and file names end with the run's name ({PREFIX}…), and only what
+bears one is touched. With run directories it looks for what those runs created, including what only their
+events name; otherwise for everything that bears a run's name, or those of --run. It lists what it finds
+and asks before it removes anything; without a terminal it removes only with
+--yes, which requires the runs to be named.
 
 Needs the account that made it, or an editor's. Changes on the site: deletes articles and images.
 
@@ -76,7 +77,7 @@ _IN_FILE = re.compile(rf"-({NAME.pattern})(?:-\d+|-scaled|-rotated)*(?:\.\w+)?$"
 
 
 class Settings(ChangingSettings):
-    """Settings of a clean-up: where the site is, who logs in, and by whose leave."""
+    """Settings of a clean-up: where the site is, who logs in, and with whose permission."""
 
     NOT_OPTIONS: ClassVar[set[str]] = {
         *("out", "backend", "repeat", "seed", "iterations", "duration_s", "users"),
@@ -149,7 +150,7 @@ def command() -> click.Command:
                 ["--json", "as_json"], is_flag=True, help="Print what was found as JSON on standard output."
             ),
         ],
-        short_help="finds and removes what runs left on the site, also those that were killed",
+        short_help="finds and removes what runs left on the site, including killed ones",
         help=_HELP,
     )
 
@@ -220,7 +221,7 @@ def wanted_of(runs: Iterable[str], directories: Sequence[Path], target: str) -> 
             wanted.runs.append(name)
         else:
             problems.append(
-                f"--run: {name} is no run's name: they look like {PREFIX}20261123t201500z-0badcafe"
+                f"--run: {name} is not the name of a run, such as {PREFIX}20261123t201500z-0badcafe"
             )
     for path in directories:
         try:
@@ -235,7 +236,7 @@ def wanted_of(runs: Iterable[str], directories: Sequence[Path], target: str) -> 
 
 
 def _read(path: Path, target: str, wanted: CleanUpRequest) -> None:
-    """Add to `wanted` what the run at `path`, and its shards, say that they made."""
+    """Add to `wanted` what the run at `path`, and its shards, say that they created."""
     facts = read_facts(path)
     if facts.target and facts.target.url and origin(facts.target.url) != origin(target):
         raise SettingsError(f"{path}: was a run on {facts.target.url}, not on {target} (--target)")
@@ -313,7 +314,7 @@ class Leftovers:
         ]
 
     def look(self, kind: str, number: int) -> Leftover | str:
-        """Return what a run says that it created; else the reason why it is none of its leftovers."""
+        """Return what a run says that it created, or the reason why it is not one of its leftovers."""
         item = self._item(kind, number)
         if item is None:
             return "gone"
@@ -324,7 +325,7 @@ class Leftovers:
         return Leftover(kind, number, name, _title(item))
 
     def remove(self, one: Leftover) -> bool:
-        """Delete it for good, with its files and revisions; return False if it was gone, or is another now.
+        """Delete it for good, with its files and revisions; return False if it was gone or replaced.
 
         An image whose sizes are still being made is waited for: WordPress would leave what it makes later.
         """
@@ -408,7 +409,7 @@ def describe_found(found: CleanUpResult) -> list[str]:
 def _agrees(found: CleanUpResult, as_json: bool) -> bool:
     if as_json or not sys.stdin.isatty():
         return False
-    return click.confirm(f"Delete {_counted(found.leftovers)} for good?", err=True)
+    return click.confirm(f"Delete {_counted(found.leftovers)} permanently?", err=True)
 
 
 def _ending(found: CleanUpResult, dry_run: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""A clone is listed: `plimsoll init-clone` asks the site first what it is; `make site` lists its own.
+"""Register a clone: `plimsoll init-clone` first asks the site what it is; `make site` registers its own.
 
 site/list and site/down run `python -m plimsoll.scenarios.init_clone`: the first scenario on the site of
 `make site` needs neither exports nor consent.
@@ -69,13 +69,15 @@ class _Options(SiteSettings):
 
 @click.command("init-clone", params=[one for one in click_options(_Options) if one.name != "target"])
 @click.argument("url")
-@click.option("--name", help="What to call it in the list. Default: its host.")
-@click.option("--user", help="Account for the scenarios, so that runs need to name none.")
+@click.option("--name", help="Its name in the list. Default: its host.")
+@click.option("--user", help="Account for the scenarios, so that runs need not name one.")
 @click.option("--password-file", type=Path, help="File whose first line is its password, chmod 600.")
 @click.option("--site-config", type=Path, default=DEFAULT, help="The list. Default: plimsoll.yml.")
 @click.option("--resolver", metavar="HOST[:PORT]", help="Public resolver to ask. Default: 9.9.9.9, 1.1.1.1.")
-@click.option("--public", is_flag=True, help="List it although public DNS leads to it: it is no live site.")
-@click.option("--yes", is_flag=True, help="Ask no question.")
+@click.option(
+    "--public", is_flag=True, help="Register it although public DNS leads to it: it is not a live site."
+)
+@click.option("--yes", is_flag=True, help="Ask no questions.")
 def init_clone(
     url: str,
     name: str | None,
@@ -87,12 +89,12 @@ def init_clone(
     yes: bool,
     **options: Any,
 ) -> None:
-    """Ask the site at URL what it is, and list it as a clone that scenarios may change.
+    """Detect what the site at URL is, and register it as a clone that scenarios may change.
 
-    Shows its title, the addresses that it takes for its own, and whether public DNS leads to it, as it does
-    to a live site: then it is not listed, unless you say --public. With --connect-to, the entry gives leave
-    only to runs with that very --connect-to. If it is listed already, --name, --user and --password-file
-    change its entry. The list stays as it is otherwise, with its comments.
+    Shows its title, the addresses that it considers its own, and whether public DNS leads to it, as it
+    does to a live site: it is then not registered unless you give --public. With --connect-to, the entry
+    allows only runs with the same --connect-to. If it is already registered, --name, --user and
+    --password-file change its entry. The rest of the list, including comments, stays unchanged.
 
     Exit codes: 0 it is listed; 1 it is not, for the reason shown; 2 wrong usage, or the site does not answer.
 
@@ -135,7 +137,7 @@ def init_clone(
             return
     if not yes:
         if not sys.stdin.isatty():
-            raise SettingsError("nobody can be asked here: add --yes to list it")
+            raise SettingsError("there is no terminal to ask on: add --yes to register it")
         if not click.confirm(f"List it in {site_config}, so that scenarios may change it?", default=False):
             click.echo("Not changed." if listed else "Not listed.", err=True)
             raise SystemExit(1)
@@ -155,8 +157,8 @@ def init_clone(
     )
     if weaker := [one for one in former.clones if entry.connect_to and one.leads(entry.target, None)]:
         click.echo(
-            f"But it also lists {weaker[0].target} without connect_to, so runs without that are let through, "
-            "too: take that entry out."
+            f"But the list also has {weaker[0].target} without connect_to, so runs without it are allowed "
+            "too: remove that entry."
         )
 
 
@@ -190,7 +192,7 @@ def identify_site(settings: SiteSettings) -> SiteIdentity:
         front = site.get("front page", "", check=look)
         if front.status in (401, 403):
             raise SettingsError(
-                f"{settings.target} answers with status {front.status}: give what lets you in, such as "
+                f"{settings.target} answers with status {front.status}: give the credentials, such as "
                 "--basic-auth-file FILE"
             )
         if front.text.strip():
@@ -240,7 +242,7 @@ def live_reason(ip: str, known: list[PublicName]) -> str | None:
         if ip_address(ip) in map(ip_address, one.ips):
             return (
                 f"public DNS leads from {one.name} to {ip}, where this site was asked: it is the live site. "
-                "Give --connect-to HOST:PORT of the clone; or --public, if a clone has this name of its own"
+                "Give --connect-to HOST:PORT of the clone; or --public, if a clone has this name"
             )
     unknown = next((one for one in known if one.problem), None)
     if unknown and ip_address(ip).is_global:

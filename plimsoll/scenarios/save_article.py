@@ -70,10 +70,10 @@ class Settings(AuthorSettings):
         100_000,
         ge=200,
         le=100_000,
-        description="Size of the largest articles; smaller sizes are drawn by the seed.",
+        description="Size of the largest articles; smaller sizes are drawn at random by the seed.",
     )
     editor: Literal["auto", "classic", "blocks"] = Field(
-        "auto", description="Editor to use: classic, blocks, or the one that the site shows."
+        "auto", description="Editor to use: classic, blocks, or auto (the one that the site shows)."
     )
     think_s: float = Field(
         0.0,
@@ -83,7 +83,7 @@ class Settings(AuthorSettings):
     )
     editor_profile: Annotated[Path | None, AfterValidator(_readable)] = Field(
         None,
-        description="YAML file of what the block editor asks for besides (docs/block-editor.md); default: as "
+        description="YAML file of the block editor's further requests (docs/block-editor.md); default: as "
         "recorded of the site's version of WordPress.",
     )
 

@@ -71,7 +71,7 @@ class Settings(ProbedSettings, ChangingSettings):
     """Settings of the upgrade of a forum."""
 
     idle_keys: ClassVar[IdleKeys] = [
-        (key, lambda its: its.ssh, "nobody logs in to the site: take --ssh out")
+        (key, lambda its: its.ssh, "with --ssh nobody logs in to the site: remove one of them")
         for key in ("user", "password_file")
     ]
 

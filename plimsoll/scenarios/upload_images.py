@@ -44,7 +44,7 @@ from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
 from plimsoll.scenarios.wordpress.content import default_folder, file_of, make_missing
 
 ABOUT = {
-    "does": "uploads 100 different photographs of 12 megapixels and more, each until all its sizes are there",
+    "does": "uploads 100 different photographs of 12 megapixels and more, and waits for all their sizes",
     "needs": "an author's account on WordPress, and some CPU here for the first run",
     "changes": "adds images to the library",
 }
@@ -62,7 +62,7 @@ class Settings(AuthorSettings):
 
     usual_iterations: ClassVar[int] = 100
     idle_keys: ClassVar[IdleKeys] = [
-        ("cache", lambda its: its.images, "no photographs are generated: take --images out"),
+        ("cache", lambda its: its.images, "with --images no photographs are generated: remove one of them"),
     ]
 
     iterations: int | None = Field(
@@ -73,7 +73,10 @@ class Settings(AuthorSettings):
         "(100 different ones).",
     )
     ready_s: float = Field(
-        60.0, ge=0, le=86400, description="Seconds after its upload until an image must have all its sizes."
+        60.0,
+        ge=0,
+        le=86400,
+        description="Seconds after the upload within which an image must have all its sizes.",
     )
     images: Path | None = Field(None, description="Folder of your own photographs, uploaded in turn.")
     cache: Annotated[Path | None, NoLoad("where what is sent is kept")] = Field(
@@ -163,7 +166,7 @@ class UploadImages(Author):
         elif not self._elsewhere:
             self._elsewhere = True
             self.session.writer.event(
-                "size files elsewhere", detail="they lie on another host: not asked for"
+                "size files elsewhere", detail="they are on another host: not requested"
             )
 
 

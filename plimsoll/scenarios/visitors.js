@@ -61,8 +61,8 @@ const bytes = new Trend('plimsoll_bytes');
 const pageResponse = new Trend('page_response', true); // due → last byte of the page itself
 const pageLoad = new Trend('page_load', true); // start → last byte of the last of its files
 
-// Once, before the first visit: the list of pages, and the icon that browsers ask for where a page names none. One that
-// is not there is nobody's loss, and would be an error of each visit.
+// Once, before the first visit: the list of pages, and the icon that browsers ask for where a page names none. A
+// missing one does not matter, and would be an error of each visit.
 export function setup() {
   letIn();
   return { pages: pagesOfSite(), usualIcon: settings.no_files ? null : usualIcon() };
@@ -94,17 +94,17 @@ function pagesOfSite() {
   }
   if (pages.led) {
     const [origin, links] = pages.led;
-    const remedy = `give that as --target, with --connect-to for where it is to be found, or name pages by --pages`;
+    const remedy = `give that as --target, with --connect-to for its server, or name pages with --pages`;
     exec.test.abort(`${site.front} links to no further page of its own, and by ${links} links to ${origin}: ${remedy}`);
   }
   return pages.list;
 }
 
-// Why an answer is no page.
+// Why an answer is not a page.
 function unfit(answer) {
   if (!answer.status) return answer.error;
   const said = `status ${answer.status}`;
-  if (answer.status === 401) return `${said}: it wants a login: give that with --basic-auth-file`;
+  if (answer.status === 401) return `${said}: it requires a login: give one with --basic-auth-file`;
   return answer.headers.Location ? `${said}, which leads to ${answer.headers.Location}` : said;
 }
 

@@ -23,7 +23,7 @@ ABOUT = {
 Model = Literal["constant-arrival-rate", "ramping-arrival-rate", "ramping-vus"]
 _STAGE = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h)?:([0-9]+(?:\.[0-9]+)?)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_IN_STAGES = "the stages say it: take --stages out"
+_IN_STAGES = "the stages define it: remove --stages"
 
 
 class Stage(NamedTuple):
@@ -61,21 +61,21 @@ class Settings(ScenarioSettings):
         (
             "stages",
             lambda its: its.model == "constant-arrival-rate",
-            "a constant rate has none: choose a --model that ramps",
+            "a constant rate has no stages: choose a --model that ramps",
         ),
-        ("rate", lambda its: its.model == "ramping-vus", "visitors come without one: choose another --model"),
+        ("rate", lambda its: its.model == "ramping-vus", "this model has no rate: choose another --model"),
         ("rate", lambda its: its.model == "ramping-arrival-rate" and its.stages, _IN_STAGES),
         (
             "visitors",
             lambda its: its.model != "ramping-vus",
-            "as many come as the rate asks for: choose --model ramping-vus",
+            "the rate decides how many visitors come: choose --model ramping-vus",
         ),
         ("visitors", lambda its: its.model == "ramping-vus" and its.stages, _IN_STAGES),
         ("duration_s", lambda its: its.model != "constant-arrival-rate" and its.stages, _IN_STAGES),
         (
             "max_visitors",
             lambda its: its.model == "ramping-vus",
-            "their number is given already: choose another --model",
+            "--visitors already gives their number: choose another --model",
         ),
         (
             "think_s",
@@ -83,7 +83,7 @@ class Settings(ScenarioSettings):
             "a visit of one page has no pause: raise --pages-per-visit",
         ),
         *(
-            (key, lambda its: its.no_files, "no images are requested: take --no-files out")
+            (key, lambda its: its.no_files, "no images are requested: remove --no-files")
             for key in ("viewport_px", "pixel_ratio")
         ),
     ]
@@ -91,7 +91,7 @@ class Settings(ScenarioSettings):
     model: Model = Field(
         "constant-arrival-rate",
         description="constant-arrival-rate or ramping-arrival-rate (visits begin when due, whatever the site "
-        "does), or ramping-vus (a number of visitors, each of whom waits for the site).",
+        "does), or ramping-vus (a number of visitors, each waiting for the site).",
     )
     rate: float = Field(5.0, gt=0, le=100_000, description="Visits a second; for a ramp, at its peak.")
     visitors: int = Field(100, ge=1, le=100_000, description="Visitors at the peak of ramping-vus.")
@@ -103,7 +103,7 @@ class Settings(ScenarioSettings):
     pages_per_visit: int = Field(3, ge=1, le=1000, description="Pages in one visit.")
     think_s: float = Field(2.0, ge=0, le=3600, description="Mean seconds between two pages.")
     pages: Path | None = Field(
-        None, description="File with one path or address a line; default: pages that the site links to."
+        None, description="File with one path or address per line; default: pages that the site links to."
     )
     max_pages: int = Field(
         200, ge=1, le=10_000, description="Largest number of pages to look for on the site."
@@ -116,7 +116,7 @@ class Settings(ScenarioSettings):
         1366, ge=100, le=10_000, description="Width of the visitors' screens in CSS pixels, for srcset."
     )
     pixel_ratio: float = Field(
-        1.0, ge=0.5, le=5, description="Pixels of their screens for one of CSS: 2 on most phones."
+        1.0, ge=0.5, le=5, description="Screen pixels per CSS pixel: 2 on most phones."
     )
     max_visitors: int | None = Field(
         None,
@@ -139,7 +139,9 @@ class ScriptSettings(Settings):
     """The settings as visitors.js takes them."""
 
     hosts: dict[str, str] = Field({}, description="k6's option: where the target's name and port lead.")
-    access: dict[str, Any] = Field({}, repr=False, description="What a guarded site wants; see k6/access.js.")
+    access: dict[str, Any] = Field(
+        {}, repr=False, description="What a guarded site asks for; see k6/access.js."
+    )
 
 
 def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
@@ -230,7 +232,7 @@ def check_pages(path: Path, target: str) -> None:
         if urlsplit(line).scheme not in ("http", "https") or origin(line) != origin(target):
             problems.append(f"--pages: {path}:{number}: is neither a path (/…) nor an address on {target}")
     if not count:
-        problems.append(f"--pages: {path} lists no page: write one path a line")
+        problems.append(f"--pages: {path} lists no page: write one path per line")
     if problems:
         raise SettingsError("\n".join(problems[:20]))
 

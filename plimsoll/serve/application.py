@@ -88,7 +88,8 @@ _PAGES: dict[str, tuple[Kind, str, str]] = {
     "comparisons": (
         "comparison",
         "Comparisons",
-        "Pages of plimsoll compare --html in this folder. To see two runs side by side, pick them.",
+        "Pages of plimsoll compare --html in this folder. To compare two runs side by side, pick them in "
+        "the list of runs.",
     ),
     "sign-offs": ("sign-off", "Sign-offs", "Documents of plimsoll signoff in this folder."),
     "reports": ("report", "Reports", "Pages of plimsoll report in this folder."),
@@ -111,7 +112,7 @@ class Application:
         self.following = Following(self.catalogue)
 
     def app(self, names: frozenset[str] = frozenset()) -> ASGIApp:
-        """Return the application behind its guard. `names` are its own beside localhost and IP addresses."""
+        """Return the application behind its guard. `names` are accepted beside localhost and IP addresses."""
         routes = [
             Route("/", self.runs),
             Route("/runs/{key}", self.run),
@@ -176,7 +177,7 @@ class Application:
         )
 
     def report(self, request: Request) -> Response:
-        """The report of a run: the one beside it, else one that is made now and kept nowhere."""
+        """The report of a run: the one beside it, or one rendered now and not kept."""
         contents = self.catalogue.contents()
         item = _found(contents.runs, request)
         if written := contents.report_of(item):
@@ -184,7 +185,7 @@ class Application:
         return sandboxed(self.measuring.report(self.catalogue.path(item)))
 
     def live(self, request: Request) -> Response:
-        """What runs now, or the run that was picked."""
+        """The run that is running now, or the one that was picked."""
         picked = request.query_params.get("run", "")
         if picked and picked not in self.catalogue.contents().runs:
             raise HTTPException(404)
@@ -215,7 +216,7 @@ class Application:
         keys = list(dict.fromkeys(request.query_params.getlist("run")))
         if len(keys) != 2:
             return page(
-                "compare.html", here="runs", status=400, trouble=f"Pick two runs: {len(keys)} were picked."
+                "compare.html", here="runs", status=400, trouble=f"Pick two runs (picked: {len(keys)})."
             )
         if not all(key in contents.runs for key in keys):
             raise HTTPException(404)
@@ -351,17 +352,17 @@ class Application:
         return found
 
     def login_form(self, _: Request) -> Response:
-        """Where the token is asked for."""
+        """The form that asks for the token."""
         if self.token is None:
             return RedirectResponse("/", 303)
         return page("login.html", here="", trouble=None)
 
     async def login(self, request: Request) -> Response:
-        """Take the token, and give the browser a session."""
+        """Check the token and open a session for the browser."""
         given = await _form_token(request)
         if self.token is None or not is_same(given, self.token):
             await asyncio.sleep(_WRONG_TOKEN_S)
-            return page("login.html", here="", status=403, trouble="That is not the token.")
+            return page("login.html", here="", status=403, trouble="Wrong token.")
         answer = RedirectResponse("/", 303)
         answer.set_cookie(COOKIE, session_of(self.token), httponly=True, samesite="strict", path="/")
         return answer
@@ -386,7 +387,7 @@ def _found(items: dict[str, Any], request: Request) -> Any:
 
 def _not_there(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    text = {404: "There is no such page in this folder.", 405: "That cannot be asked for."}.get(
+    text = {404: "No such page in this folder.", 405: "This request is not allowed."}.get(
         status, "That went wrong."
     )
     return page("trouble.html", here="", status=status, text=text)
@@ -407,7 +408,7 @@ SANDBOX = (
 
 @dataclass(frozen=True)
 class Asset:
-    """A script or a style sheet, and by what its address changes when it does."""
+    """A script or a style sheet, and the digest that changes its address when it changes."""
 
     text: str
     media_type: str
@@ -429,7 +430,7 @@ def assets() -> dict[str, Asset]:
 
 
 def asset(name: str) -> Response | None:
-    """Return a script or a style sheet, None where there is none of that name."""
+    """Return the script or style sheet of that name, or None."""
     found = assets().get(name)
     if found is None:
         return None
@@ -445,7 +446,7 @@ def page(
     scripts: Sequence[str] = (),
     **values: object,
 ) -> HTMLResponse:
-    """Return a page with charts in it, `data` for its `scripts`, and a policy that lets no other run."""
+    """Return a page with charts, `data` for its `scripts`, and a policy that blocks all other scripts."""
     nonce = secrets.token_urlsafe(18)
     drawn = ["plotly.js", "report.js"] if figures else []
     text = (
@@ -474,7 +475,7 @@ def policy(nonce: str) -> str:
 
 
 def sandboxed(text: bytes) -> Response:
-    """Return a page of somebody else, where it can do nothing to this one."""
+    """Return somebody else's page, isolated so that it cannot affect ours."""
     return Response(text, media_type="text/html", headers={"content-security-policy": SANDBOX})
 
 
@@ -488,15 +489,15 @@ def answer_at(address: Address, application: ASGIApp, announce: Callable[[int], 
 
 
 class Impatient(H11Protocol):
-    """A connection whose requests have to come in time, and which leaves room for those of other addresses.
+    """A connection whose requests must arrive in time, and which makes room for other addresses.
 
-    Where there are too many, the one that has waited longest for its request makes room.
+    When there are too many, the one that has waited longest for its request is closed.
     """
 
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, in the place of another one where need be."""
+        """Accept a connection, closing another one if there are too many."""
         super().connection_made(transport)
         self._await_request()
         for most, is_own in ((_CONNECTIONS // 2, True), (_CONNECTIONS - 1, False)):
@@ -506,12 +507,12 @@ class Impatient(H11Protocol):
                 min(those, key=Impatient.waits_until_s).end()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
+        """Receive part of a request."""
         super().data_received(data)
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of it."""
+        """Forget the connection."""
         super().connection_lost(exc)
         self._stop_waiting()
 
@@ -527,7 +528,7 @@ class Impatient(H11Protocol):
         self._late = None
 
     def end(self) -> None:
-        """Close it, and count it no more."""
+        """Close it and stop counting it."""
         self.connections.discard(self)
         self.transport.abort()
 
@@ -537,7 +538,7 @@ class Impatient(H11Protocol):
         return self.client[0] if self.client else None
 
     def waits_until_s(self) -> float:
-        """Return until when it waits for a request; for ever where it answers one."""
+        """Return how long it waits for a request: forever while one is being answered."""
         timer = self._late or self.timeout_keep_alive_task
         return timer.when() if timer else float("inf")
 
@@ -561,7 +562,7 @@ def server_of(application: ASGIApp) -> uvicorn.Server:
 
 
 def _give_way() -> None:
-    """Let every other program go first: a load generator beside it must not notice."""
+    """Give every other program priority: a load generator on the same machine must not notice."""
     with contextlib.suppress(OSError):
         os.nice(19)
     with contextlib.suppress(OSError):
@@ -576,7 +577,7 @@ def _listening(address: Address) -> socket.socket:
         )[0]
     except OSError as error:
         raise SettingsError(
-            f"--listen: {printable(address.host)} is no address of this machine: {error.strerror}"
+            f"--listen: {printable(address.host)} is not an address of this machine: {error.strerror}"
         ) from None
     listener = socket.socket(family, kind, number)
     try:

@@ -1,7 +1,8 @@
 """What lies in a results folder: found, recognised, listed, opened. Names and texts in it are hostile.
 
-What did not change since the last look is not read again. What a look found is kept in a file of the user's
-own, for the first look of the next server. No link is followed on the way to a file, and `..` leads nowhere.
+What has not changed since the last scan is not read again. The result of a scan is kept in a file of the
+user's, for the first scan of the next server. No link is followed on the way to a file, and `..` leads
+nowhere.
 """
 
 import hashlib
@@ -80,7 +81,7 @@ class HistoryItem(Item):
 
 @dataclass(frozen=True)
 class RunItem(Item):
-    """A run as run.json and summary.json tell of it. What nobody knows is None.
+    """A run as run.json and summary.json describe it. What is unknown is None.
 
     `damage` says why it cannot be read. `p999_censored`: the p99.9 is a failure's, at its time-out.
     """
@@ -108,7 +109,7 @@ class RunItem(Item):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The same wherever it lies: an experiment moves a run that has ended."""
+        """Independent of its place: an experiment moves a run that has ended."""
         return (self.scenario, self.backend, self.repeat, self.started_at)
 
 
@@ -137,7 +138,7 @@ class ExperimentItem(Item):
 
 @dataclass(frozen=True)
 class Contents:
-    """All that was found, each by its key. `left_out` says what was not looked at."""
+    """All that was found, by key. `left_out` says what was not scanned."""
 
     runs: dict[str, RunItem] = field(default_factory=dict)
     experiments: dict[str, ExperimentItem] = field(default_factory=dict)
@@ -146,7 +147,7 @@ class Contents:
     left_out: tuple[str, ...] = ()
 
     def running(self) -> list[RunItem]:
-        """Return the runs that go on now, the last one that began first."""
+        """Return the runs in progress, latest start first."""
         return newest_first([run for run in self.runs.values() if run.status == "running"])
 
     def inside(self, experiment: ExperimentItem) -> list[RunItem]:
@@ -166,7 +167,7 @@ class Contents:
         return found if found and found.kind == "report" else None
 
     def of_kind(self, kind: Kind) -> list[Document]:
-        """Return the documents of a kind, the last one that was written first."""
+        """Return the documents of a kind, latest first."""
         found = [each for each in self.documents.values() if each.kind == kind]
         return sorted(found, key=lambda each: each.changed_at, reverse=True)
 
@@ -276,7 +277,7 @@ class Catalogue:
         return _item(place, facts, summary if isinstance(summary, dict) else {})
 
     def _keep(self) -> None:
-        """Write what is known to the index, where it changed, but not each time. The disk may refuse.
+        """Write what is known to the index if it changed, but not each time. The disk may refuse.
 
         What could not be read may be readable next time, with the same stamps.
         """
@@ -302,7 +303,7 @@ class Catalogue:
 
 
 def index_of(root: Path, environment: Mapping[str, str]) -> Path | None:
-    """Return the file for the index of `root`, in the user's folder for caches; None where there is none."""
+    """Return the file for the index of `root` in the user's cache folder, or None if that is missing."""
     caches = Path(environment.get("XDG_CACHE_HOME", ""))
     if not caches.is_absolute():
         caches = Path(environment.get("HOME", "")) / ".cache"
@@ -314,7 +315,7 @@ def index_of(root: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def _read_index(root: Path, path: Path) -> Known:
-    """Return what the index knows of `root`: nothing where it is damaged, or not by this user and program."""
+    """Return what the index knows of `root`: nothing if it is damaged, or another user's or version's."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             facts = os.fstat(file.fileno())
@@ -348,7 +349,7 @@ def _item(place: PurePosixPath, facts: RunFacts, summary: dict[str, Any]) -> Run
 
 
 def _as_it_goes(item: RunItem, path: Path, files: dict[str, Stamp]) -> RunItem:
-    """Return a run that says `running`: interrupted where it was killed, or came to nothing."""
+    """Return a run that says `running`: as interrupted if it was killed or never began."""
     facts = RunFacts(scenario=item.scenario)
     begun = REQUESTS_FILE in files
     if (begun and is_killed(path, facts)) or (not begun and _age_s(files[FACTS_FILE]) > _BEGINNING_S):
@@ -390,15 +391,15 @@ def _figure(value: object) -> float | None:
 
 
 def key_of(place: PurePosixPath) -> str:
-    """Return by what an address names the thing at `place` in the folder: the same as long as it lies there.
+    """Return the key that names what is at `place` in addresses: the same as long as it stays there.
 
-    It is no path, so that nothing but what was found can be asked for.
+    It is not a path, so that only what was found can be requested.
     """
     return hashlib.sha256(str(place).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
 
 def newest_first(runs: list[RunItem]) -> list[RunItem]:
-    """Return runs by when they began, the last one first; those that never began at the end."""
+    """Return runs by start, latest first; those that never began come last."""
     return sorted(
         runs,
         key=lambda run: (run.started_at.timestamp() if run.started_at else 0.0, str(run.place)),
@@ -407,7 +408,7 @@ def newest_first(runs: list[RunItem]) -> list[RunItem]:
 
 
 def recognised(head: bytes) -> tuple[Kind, str, str | None] | None:
-    """Return kind, title and verdict of a page by its first bytes; None of a page of somebody else."""
+    """Return kind, title and verdict of a page by its first bytes; None for somebody else's page."""
     found = _TITLE.search(head)
     if found is None or _POLICY not in head:
         return None
@@ -448,7 +449,7 @@ class Choice:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "Choice":
-        """Return what a query asks for; what it says otherwise is passed over."""
+        """Return what a query asks for; anything else in it is ignored."""
         page = query.get("page", "1")
         return cls(
             words=query.get("q", "")[:200],
@@ -498,7 +499,7 @@ def _text(run: RunItem) -> str:
 
 
 class OutsideError(OSError):
-    """It is not in the folder, or no regular file."""
+    """It is not in the folder, or not a regular file."""
 
 
 @contextmanager
@@ -517,7 +518,7 @@ def opened_inside(root: Path, place: PurePosixPath) -> Iterator[BinaryIO]:
         os.close(folder)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OutsideError(f"{place}: is no regular file")
+            raise OutsideError(f"{place}: is not a regular file")
         yield file
 
 

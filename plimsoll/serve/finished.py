@@ -68,7 +68,7 @@ class Measuring:
             return _kept(self._reports, self._stamp(path), lambda: _report(path), _MOST_REPORTS)
 
     def _stamp(self, path: Path) -> Stamp:
-        """Return what changes when a run does; it is as well the check that none of it leads elsewhere."""
+        """Return what changes when a run does; also checks that none of it leads out of the folder."""
         found = [(str(path), 0, 0)]
         for name in READ:
             if not lies_inside(self._root, path / name):
@@ -118,7 +118,7 @@ def side_by_side(first: ReportRun, second: ReportRun) -> Table:
 
 
 def differences_of(first: ReportRun, second: ReportRun) -> list[str]:
-    """Return in what the two are no pair (hostile)."""
+    """Return in what the two runs differ (hostile)."""
     one, other = first.directory.facts, second.directory.facts
     found = []
     if one.scenario != other.scenario:
@@ -201,7 +201,7 @@ def read_nights(path: Path) -> list[Experiment]:
             connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
         if whose != APPLICATION_ID:
-            raise HistoryError(f"{path}: is no history of Plimsoll")
+            raise HistoryError(f"{path}: is not a history of Plimsoll")
         if version != len(MIGRATIONS):
             raise HistoryError(
                 f"{path}: is of version {version}, and this reads {len(MIGRATIONS)}: plimsoll regress "
@@ -260,8 +260,8 @@ def _nights_table(nights: Sequence[NightRow], runs: Sequence[RunRow], changes: S
             )
         )
     caption = (
-        "The last night first. Fit: runs that something can be decided by. Worse: what was told that night "
-        "for the first time."
+        "The last night first. Fit: runs that something can be decided by. Worse: what was reported that "
+        "night for the first time."
     )
     return Table("Nights", caption, ["night", "began (UTC)", "runs", "fit", "worse", ""], rows)
 
@@ -286,7 +286,7 @@ def _changes_table(nights: Sequence[NightRow], changes: Sequence[ChangeRow]) -> 
     ]
     return Table(
         "Changes",
-        "What plimsoll regress told, the last one first.",
+        "What plimsoll regress reported, latest first.",
         ["series", "is", "since", "before", "after", "now"],
         rows,
     )
@@ -297,7 +297,7 @@ def _level(change: ChangeRow, value: float) -> str:
 
 
 def _chart(number: int, nights: Sequence[NightRow], medians: Medians) -> Chart | None:
-    """Return the p99.9 of each night; None where none is known."""
+    """Return the p99.9 of each night, None where it is unknown."""
     if not medians:
         return None
     data = []

@@ -1,4 +1,4 @@
-"""Who gets an answer: who means this server, asks from its own pages, and has its token if there is one.
+"""Decides who gets an answer: requests that mean this server, from its own pages, with its token.
 
 The token is read from a file or the environment, never from a command line.
 """
@@ -56,14 +56,14 @@ def refusal(method: str, headers: Headers, names: frozenset[str]) -> Refusal | N
     hosts = headers.getlist("host")
     if len(hosts) != 1 or not is_own(hosts[0], names):
         return Refusal(
-            421, "This is no name of this server. Open it by its address, or start it with --name NAME."
+            421, "This server does not go by that name. Open it by its address, or start it with --name NAME."
         )
     site = headers.get("sec-fetch-site", "none")
     if site not in ("same-origin", "none"):
-        return Refusal(403, "Pages of other servers get nothing here. Type the address into the browser.")
+        return Refusal(403, "Pages of other servers are refused. Type the address into the browser.")
     origin = headers.get("origin")
     if origin is not None and not _is_origin(origin, hosts[0]):
-        return Refusal(403, "Pages of other servers get nothing here.")
+        return Refusal(403, "Pages of other servers are refused.")
     if method not in _READS and origin is None:
         return Refusal(403, "Only this server's own pages may ask for that.")
     return None
@@ -134,26 +134,26 @@ def _cookies(values: list[str]) -> Mapping[str, str]:
 
 
 def read_token(file: Path | None, environment: Mapping[str, str]) -> str | None:
-    """Return the token that was given, None where none was. Raises SettingsError."""
+    """Return the token that was given, or None. Raises SettingsError."""
     where = VARIABLE if file is None else f"--token-file: {file}"
     token = environment.get(VARIABLE, "").strip() if file is None else read_secret("--token-file", file)
     if not token and file is None:
         return None
     if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
         raise SettingsError(
-            f"{where}: must hold a token of {_SHORTEST} or more letters and digits; make one: "
-            "openssl rand -hex 24"
+            f"{where}: must hold a token of {_SHORTEST} or more letters and digits; create one: openssl "
+            "rand -hex 24"
         )
     return token
 
 
 def session_of(token: str) -> str:
-    """Return what the browser keeps instead of the token: the same after a restart. Pure."""
+    """Return what the browser keeps instead of the token; it survives a restart. Pure."""
     return hmac.new(token.encode(), b"plimsoll serve", hashlib.sha256).hexdigest()
 
 
 def is_same(given: str, wanted: str) -> bool:
-    """Return whether two secrets are one, in a time that does not tell where they differ."""
+    """Return whether two secrets are equal, in a time that does not reveal where they differ."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
 
 
@@ -166,7 +166,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """True where only this machine comes to it."""
+        """True if only this machine can reach it."""
         if self.host == "localhost":
             return True
         address = ip_of(self.host)
@@ -189,13 +189,13 @@ def parsed_address(text: str) -> Address:
         well, host, port = False, None, None
     if not well or host is None or port is None:
         raise SettingsError(
-            f"--listen: {printable(text)} is no address; give HOST:PORT, as in 127.0.0.1:8090"
+            f"--listen: {printable(text)} is not an address; give HOST:PORT, such as 127.0.0.1:8090"
         )
     return Address(host, port)
 
 
 def ip_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the IP address that `host` is, None of a name."""
+    """Return the IP address that `host` is, or None for a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -203,7 +203,7 @@ def ip_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def host_of(netloc: str) -> str | None:
-    """Return the host, in lower case, of `HOST[:PORT]` in a header; None where it is none."""
+    """Return the host, in lower case, of `HOST[:PORT]` in a header; None if it is malformed."""
     try:
         parts = urlsplit(f"//{netloc}")
         _ = parts.port

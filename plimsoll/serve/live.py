@@ -1,4 +1,4 @@
-"""What runs now, as a browser follows it: a message a second on whatever runs, or on one run.
+"""Running tests as a browser follows them: one message a second, on whatever runs or on one run.
 
 A run directory is read as it grows, each byte once, into seconds of bounded memory.
 """
@@ -63,7 +63,7 @@ class Viewer:
 
 @dataclass(frozen=True)
 class Point:
-    """Second `t_s` of a run. Times are None where nothing ended in it, or nobody knows.
+    """Second `t_s` of a run. Times are None where nothing ended in it, or where they are unknown.
 
     `p999_ms` is of the last TAIL_S seconds, None under a thousand requests; `lag_ms` is the largest lag of
     what did not wait for a connection.
@@ -413,7 +413,7 @@ def _ms(value_us: int) -> float | None:
 
 
 class HostNow:
-    """Reads host.csv as it grows. Rows in which nothing was are left out."""
+    """Reads host.csv as it grows. Rows with nothing but zeros are left out."""
 
     def __init__(self, path: Path) -> None:
         self._tail = Tail(path)
@@ -422,7 +422,7 @@ class HostNow:
         self._last: deque[list[float]] = deque(maxlen=_OVER)
 
     def look(self) -> list[HostLine]:
-        """Return what is known now; empty where nobody observes the host."""
+        """Return what is known now; empty if the host is not observed."""
         for line in self._tail.lines():
             row = next(csv.reader([line.decode(errors="replace")]), [])
             if self._head is None:

@@ -187,7 +187,7 @@ func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
 		if Ignored(line) {
 			rest := bytes.TrimLeft(line, "\x00")
 			c.counts.NULs += int64(len(line) - len(rest))
-			if len(rest) == 0 && len(line) > 0 && text == nil { // what a file ends with is no line
+			if len(rest) == 0 && len(line) > 0 && text == nil { // what a file ends with is not a line
 				c.counts.Lines--
 				break
 			}

@@ -18,13 +18,13 @@ type Trial struct {
 	Valid  int    // lines that were requests
 	Lines  int    // lines that were read
 	Fields int    // fields with a value in the valid ones
-	Failed string // why the first of the other lines was none
+	Failed string // why the first of the other lines did not fit
 
 	doubtful int    // lines that are read, but hardly rightly
 	doubt    string // why the first of them
 }
 
-// lookalikes are formats that are well known and are no preset of goaccess, each with the string that reads it.
+// lookalikes are well-known formats that goaccess has no preset for, each with the string that reads it.
 var lookalikes = [...]struct{ name, log string }{
 	{"Squid's own access.log", `%x %~%L %h %^/%s %b %m %U %^`},
 	{"HAProxy's log of HTTP behind syslog", `%^]: %h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`},

@@ -33,7 +33,7 @@ func (f *Format) from(comment []byte) {
 	f.comment(comment)
 }
 
-// withFields returns the program that reads these fields. What it lacks is said of each line.
+// withFields returns the program that reads these fields. What it lacks is reported for each line.
 func (p *program) withFields(names string) *program {
 	fields := strings.Fields(names)
 	separator := " "

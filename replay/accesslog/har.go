@@ -96,7 +96,7 @@ func enterEntries(decoder *json.Decoder) error {
 	return err
 }
 
-// harSite is the host whose requests count: that of the first answer which is no redirect, as from example.com to
+// harSite is the host whose requests count: that of the first answer that does not redirect, as from example.com to
 // www.example.com. The redirects before it count, too.
 type harSite struct {
 	host  string

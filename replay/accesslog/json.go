@@ -257,7 +257,7 @@ func (j *jsonScanner) escaped(base int) (value []byte, _ int, ok bool) {
 	return nil, base, j.fail("is not JSON: a string does not end")
 }
 
-// escape decodes what follows a backslash, and returns its length; 0 if it is no escape.
+// escape decodes what follows a backslash, and returns its length; 0 if it is not an escape.
 func (j *jsonScanner) escape(b []byte) (n int) {
 	if len(b) == 0 {
 		return 0

@@ -18,7 +18,7 @@ type Reject struct {
 
 // Mismatch is the reason why a line is not a valid request. Parse reuses it: copy it to keep it.
 type Mismatch struct {
-	// Specifier is the one that failed, such as "%d"; for a line that is no JSON it is "{".
+	// Specifier is the one that failed, such as "%d"; for a line that is not JSON it is "{".
 	Specifier string
 	// Column is the byte of the line, from 1, where it failed; in JSON, where the value begins.
 	Column int

@@ -62,7 +62,7 @@ func parseDuration(b []byte, unitNS int64) int64 {
 }
 
 // parseFloatDuration reads what servers written in Go log for short times, 1.5e-05, HAProxy's +109 for a response that
-// had not ended, and nginx's list of the times of several upstreams, as their sum; a dash in it is none.
+// had not ended, and nginx's list of the times of several upstreams, as their sum; a dash in it counts as absent.
 func parseFloatDuration(b []byte, unitNS int64) int64 {
 	if len(b) > 0 && b[0] == '+' {
 		return parseDuration(b[1:], unitNS)

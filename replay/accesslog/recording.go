@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// recorded is a request of a recording that is no log, as a line of the preset RECORDING. So whatever reads logs reads
-// GoReplay's files and HAR, too: their requests are its lines.
+// recorded is a request of a recording that is not a log, as a line of the preset RECORDING. So whatever reads logs
+// reads GoReplay's files and HAR, too: their requests are its lines.
 type recorded struct {
 	Time     string `json:"time"` // when it was answered; when it came, where the duration is not known
 	Client   string `json:"client"`
@@ -35,7 +35,7 @@ type recorded struct {
 // nobody is the client where a recording does not say who it was.
 const nobody = "0.0.0.0"
 
-// took sets the instants of a request that began at one and took so long; −1: nobody knows how long.
+// took sets the instants of a request that began at one and took so long; −1: unknown.
 func (r *recorded) took(start time.Time, duration time.Duration) {
 	if duration >= 0 {
 		start = start.Add(duration)
@@ -69,7 +69,7 @@ func (r *recorded) line() []byte {
 	return line
 }
 
-// Lines for what is no request. A comment does not count, and what cannot be read is rejected.
+// Lines for what is not a request. A comment does not count, and what cannot be read is rejected.
 var (
 	unreadable = []byte(`not a request`)
 	leftOut    = []byte(`# left out`)
@@ -77,7 +77,7 @@ var (
 
 var errNoEntries = errors.New("log.entries is missing")
 
-// recordings are told by how they begin.
+// recordings are recognised by how they begin.
 var recordings = [...]struct {
 	begins *regexp.Regexp
 	lines  func(r *bufio.Reader) func() ([]byte, error)
@@ -138,5 +138,5 @@ func brokenRecording(kind string, number int, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: this %s ends in the middle, after %d requests: save it again", ErrTruncated, kind, number)
 	}
-	return fmt.Errorf("%w: this %s is none after %d requests (%w): save it again", ErrRecording, kind, number, err)
+	return fmt.Errorf("%w: this %s is damaged after request %d (%w): save it again", ErrRecording, kind, number, err)
 }

@@ -134,8 +134,8 @@ func TestRecordingsThatEndInTheMiddle(t *testing.T) {
 		kind            error
 	}{
 		{"an archive", harFile[:len(harFile)-150], "is truncated: this HTTP Archive ends in the middle, after 7 requests", ErrTruncated},
-		{"one without requests", `{"log":{"entries":{}}}`, "cannot be read: this HTTP Archive is none after 0 requests (log.entries is missing)", ErrRecording},
-		{"one with a mistake", `{"log":{"entries":[{"a":1}, nonsense]}}`, "cannot be read: this HTTP Archive is none after 1 requests", ErrRecording},
+		{"one without requests", `{"log":{"entries":{}}}`, "cannot be read: this HTTP Archive is damaged after request 0 (log.entries is missing)", ErrRecording},
+		{"one with a mistake", `{"log":{"entries":[{"a":1}, nonsense]}}`, "cannot be read: this HTTP Archive is damaged after request 1", ErrRecording},
 	} {
 		source, err := Open([]string{written(t, "a.har", c.text)}, nil)
 		if err != nil {

@@ -49,7 +49,7 @@ func Ignored(line []byte) bool {
 	return len(line) == 0 || line[0] == '#' || line[0] == '\n' || line[0] == 0
 }
 
-// Parse reads one line into r. It returns nil for a valid request, else why the line is none; that Mismatch is good
+// Parse reads one line into r. It returns nil for a valid request, else why the line is not one; that Mismatch is good
 // until the next call.
 func (f *Format) Parse(line []byte, r *Request) *Mismatch {
 	f.arena = f.arena[:0]

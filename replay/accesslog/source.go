@@ -38,7 +38,7 @@ type logFile struct {
 }
 
 // Open finds the files of a log: paths, globs, or "-" for standard input. It looks at all of them, so that what is
-// missing, unreadable, empty, binary or a directory is said before anything starts.
+// missing, unreadable, empty, binary or a directory is reported before anything starts.
 func Open(paths []string, stdin io.Reader) (*Source, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%w: name a file, a glob such as 'access.log*', or - for standard input", ErrNoLog)

@@ -53,7 +53,7 @@ func (c Counts) DurationS() float64 {
 	return float64(c.LastNS-c.FirstNS) / 1e9
 }
 
-// RejectedShare returns the part of the lines that should have been requests and are none, from 0 to 1.
+// RejectedShare returns the part of the lines that should have been requests and are not, from 0 to 1.
 func (c Counts) RejectedShare() float64 {
 	if c.Failed == 0 {
 		return 0
@@ -73,8 +73,8 @@ type Totals struct {
 	Pauses []Pause // longer than was asked for, in the order of time; strays end none
 }
 
-// Span returns the earliest and the latest instant of a file, in nanoseconds since the Unix epoch, but for strays; of
-// no meaning where it has no request.
+// Span returns the earliest and the latest instant of a file, in nanoseconds since the Unix epoch, except for strays;
+// of no meaning where it has no request.
 func (t *Totals) Span(file int) (firstNS, lastNS int64) {
 	for _, s := range t.Strays {
 		if s.File == file {

@@ -71,7 +71,7 @@ func (s *Source) VisitorField(f *Format) (found VisitorField, ok bool) {
 	return found, false
 }
 
-// clientsOf reads lines: their requests, nil for a line that is none, and the clients that there are.
+// clientsOf reads lines: their requests, nil for a line that is not one, and the clients that there are.
 func (f *Format) clientsOf(lines [][]byte) (requests []*Request, clients map[string]bool) {
 	requests, clients = make([]*Request, len(lines)), map[string]bool{}
 	for i, line := range lines {
@@ -151,7 +151,7 @@ func (f *Format) candidates(line []byte) []string {
 	return all
 }
 
-// tokensOf splits a line at its spaces, but for those in quotes and brackets.
+// tokensOf splits a line at its spaces, except those in quotes and brackets.
 func tokensOf(line []byte) (tokens []string) {
 	begin, until := 0, byte(0)
 	for i, c := range line {

@@ -10,8 +10,8 @@ import (
 	"plimsoll/replay/redact"
 )
 
-// doubt says what speaks against the format in a line that it reads: a host that is no host name, a client that is no
-// address although an address follows; "" where nothing does.
+// doubt says what speaks against the format in a line that it reads: a host that is not a host name, a client that
+// is not an address although an address follows; "" where nothing does.
 func (f *Format) doubt(line []byte, r *Request) string {
 	if strings.HasPrefix(f.log, "%v:%^ ") && !beginsWithPort(line) {
 		return "%v at column 1 is not a host with its port"

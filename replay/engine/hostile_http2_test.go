@@ -59,7 +59,7 @@ var failures2 = []reply{
 	{says: "a body longer than its length", play: play{ok2, data(true, "ok and more")}, want: "200 * bad_response", keep: true},
 	{says: "trailers before the body is whole", play: play{answer(200, 9), data(false, "half"), head(true, "x-sum", "1")}, want: "200 4 bad_response", keep: true},
 	{says: "two different lengths", play: play{head(false, ":status", "200", "content-length", "1", "content-length", "2"), data(true, "ok")}, want: "0 0 bad_response", keep: true},
-	{says: "a length that is no number", play: play{head(false, ":status", "200", "content-length", "two"), data(true, "ok")}, want: "0 0 bad_response", keep: true},
+	{says: "a length that is not a number", play: play{head(false, ":status", "200", "content-length", "two"), data(true, "ok")}, want: "0 0 bad_response", keep: true},
 	{says: "no status", play: play{head(true, "x-status", "200")}, want: "0 0 bad_response", keep: true},
 	{says: "a status of letters", play: play{head(true, ":status", "abc")}, want: "0 0 bad_response", keep: true},
 	{says: "a status of two digits", play: play{head(true, ":status", "99")}, want: "0 0 bad_response", keep: true},

@@ -44,7 +44,7 @@ var failures = []reply{
 	{says: "a head of two megabytes in many lines", play: withHead(strings.Repeat(padding, 30_000)+"Content-Length: 2", "ok"), want: "0 0 bad_response"},
 	{says: "header lines without an end", play: play{send("HTTP/1.1 200 OK\r\n"), again(strings.Repeat(padding, 99), 0)}, want: "0 0 bad_response"},
 	{says: "trailers without an end", play: append(inChunks("1\r\nx\r\n0\r\n"), again(strings.Repeat(padding, 99), 0)), want: "200 1 bad_response"},
-	{says: "a chunk size that is no number", play: inChunks("zz\r\n"), want: "200 0 bad_response"},
+	{says: "a chunk size that is not a number", play: inChunks("zz\r\n"), want: "200 0 bad_response"},
 	{says: "an empty chunk size", play: inChunks("\r\n"), want: "200 0 bad_response"},
 	{says: "a chunk size below 0", play: inChunks("-1\r\n"), want: "200 0 bad_response"},
 	{says: "a chunk size past 64 bits", play: inChunks("fffffffffffffffff\r\n"), want: "200 0 bad_response"},

@@ -42,7 +42,7 @@ type openPlan struct {
 	another func() plan
 }
 
-// split shares what is not yet read out anew: clients that go to the other driver get connections of its own.
+// split redistributes what is not yet read: clients that go to the other driver get connections of its own.
 func (p *openPlan) split() plan { return p.another() }
 
 func (p *openPlan) wakeBy(wake func()) { p.shots.wakeBy(wake) }

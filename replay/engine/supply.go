@@ -84,7 +84,7 @@ func supplies[T any](
 	return all
 }
 
-// wakeBy is told how to wake a driver when there is something again.
+// wakeBy sets how to wake a driver when there is something again.
 func (s *supply[T]) wakeBy(wake func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

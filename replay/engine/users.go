@@ -54,8 +54,8 @@ type usersPlan struct {
 	numbers *atomic.Uint32
 	limitNS int64
 	turns   turnHeap
-	without []turn // users for whom no visit was there yet
-	seen    int64  // the news of visits that were heeded
+	without []turn // users without a visit yet
+	seen    int64  // the news of visits that were acted on
 	busy    int    // users whose answer is not there yet
 }
 
@@ -160,7 +160,7 @@ func (u *usersPlan) plan(who *user, dueNS int64) {
 	}
 }
 
-// left counts what the users at work had still before them. What users had whose visit was not read yet nobody knows.
+// left counts what the users at work had still before them. What users had whose visit was not read yet is unknown.
 func (u *usersPlan) left(ctx context.Context) uint64 {
 	if len(u.without) > 0 {
 		<-ctx.Done()

@@ -27,7 +27,7 @@ const (
 
 // Body is what a request carries.
 type Body struct {
-	Type string // the content type, written anew
+	Type string // the content type, rewritten
 	Text string
 }
 
@@ -101,7 +101,7 @@ func editPairs(text string, to change) (string, error) {
 		name, err := url.QueryUnescape(rawName)
 		value, err2 := url.QueryUnescape(rawValue)
 		if err != nil || err2 != nil {
-			return "", errors.New("an escape that is none")
+			return "", errors.New("an invalid escape")
 		}
 		changed, err := to(name, value)
 		if err != nil {

@@ -37,7 +37,7 @@ func TestClean(t *testing.T) {
 		{"one's own rule comes first, for passwords too", form, "pwd=hunter2&phone=555&phones=1", []string{"pwd=demo", "phone=0"},
 			"pwd=demo&phone=0&phones=1", form, ""},
 		{"a field whose name is escaped", form, "e%6Dail=a%40b.example", nil, "e%6Dail=visitor-ebb18a030bf1%40example.invalid", form, ""},
-		{"an escape that is none", form, "a=%zz", nil, "", "", SkipKind},
+		{"an invalid escape", form, "a=%zz", nil, "", "", SkipKind},
 		{"JSON, whose numbers stay", "application/json", `{"user":{"email":"a@b.example","nonce":"x"},"id":12345678901234567890,"t":"<b>"}`, nil,
 			`{"id":12345678901234567890,"t":"<b>","user":{"email":"visitor-ebb18a030bf1@example.invalid","nonce":""}}`, "application/json", ""},
 		{"a password deep in JSON", "application/json", `[{"a":[{"password":"hunter2"}]}]`, nil, "", "", SkipPassword},

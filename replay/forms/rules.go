@@ -27,7 +27,7 @@ func ParseRules(texts []string) (Rules, error) {
 		re, err := regexp.Compile("^(?:" + name + ")$")
 		switch {
 		case !found || name == "":
-			wrong = append(wrong, fmt.Errorf("--replace-field %q is no rule: write FIELD=VALUE, such as phone=0", text))
+			wrong = append(wrong, fmt.Errorf("--replace-field %q is not a rule: write FIELD=VALUE, such as phone=0", text))
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("--replace-field %q: the part before = is not a regular expression: %w", text, err))
 		default:

@@ -39,7 +39,7 @@ var kindWords = []struct {
 }
 
 // errorKind returns the kind for k6's tags error_code (0: none), error and status, as
-// plimsoll/analysis/exchange/k6_samples.py has it. A whole response is no error, whatever its status: k6's codes
+// plimsoll/analysis/exchange/k6_samples.py has it. A whole response is not an error, whatever its status: k6's codes
 // 1400 to 1599 only repeat that.
 func errorKind(code int, text string, status int) record.ErrorKind {
 	if status > 0 || code == 0 && text == "" {

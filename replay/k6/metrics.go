@@ -56,7 +56,7 @@ type seriesCounts struct {
 	requests, queued, errors, mismatches float64
 }
 
-// sampler makes records into samples. It is for one goroutine.
+// sampler makes records into samples. Not safe for concurrent use.
 type sampler struct {
 	own     *replayMetrics
 	builtin *metrics.BuiltinMetrics
@@ -82,8 +82,8 @@ func (s *sampler) of(key series) *seriesCounts {
 const mostSamples = 4
 
 // samples returns the samples of some requests; the warm-up has none. k6's own metrics keep their meaning:
-// http_req_duration is sending, waiting and receiving, without the opening of a connection; http_req_failed is no
-// response, or a status of 400 or more. Counters get one sample per series, since k6 takes time for each.
+// http_req_duration is sending, waiting and receiving, without the opening of a connection; http_req_failed means a
+// missing response, or a status of 400 or more. Counters get one sample per series, since k6 takes time for each.
 func (s *sampler) samples(records []record.Record) metrics.Samples {
 	out := make(metrics.Samples, 0, len(records)*mostSamples+len(s.known))
 	var at time.Time

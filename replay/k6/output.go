@@ -109,7 +109,7 @@ func scriptName(params output.Params) []string {
 	return []string{params.ScriptPath.Path}
 }
 
-// loopOf returns what sets the pace: a rate (then no request waits for another's answer, but for those of its own
+// loopOf returns what sets the pace: a rate (then no request waits for another's answer, except those of its own
 // iteration), or the virtual users.
 func loopOf(scenarios lib.ScenarioConfigs) record.Loop {
 	for _, scenario := range scenarios {
@@ -157,7 +157,7 @@ func (o *runOutput) begin(containers []metrics.SampleContainer) {
 	_ = o.dir.Start(o.begun) // an error is found in Err, too
 }
 
-// take looks at a sample that is no request's.
+// take looks at a sample that is not a request's.
 func (o *runOutput) take(sample metrics.Sample) {
 	if sample.Metric.Name == metrics.DroppedIterationsName {
 		o.dropped += uint64(max(0, sample.Value))

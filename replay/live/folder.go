@@ -16,7 +16,7 @@ import (
 const deepest = 5
 
 // Folder shows what runs in a folder: a run directory, an experiment, or one that holds several of them. Runs that were
-// begun before it are shown from the first look on. It is for one goroutine; scrapes may come at any time.
+// begun before it are shown from the first look on. Not safe for concurrent use; scrapes may come at any time.
 type Folder struct {
 	root     string
 	since    time.Time
@@ -144,7 +144,7 @@ func CheckFolder(path string) error {
 	case err != nil:
 		return fmt.Errorf("%w: run something first, or name the folder of its results", err)
 	case !info.IsDir():
-		return fmt.Errorf("%s is no folder: name the folder of a run, of an experiment or of results", path)
+		return fmt.Errorf("%s is not a folder: name the folder of a run, of an experiment or of results", path)
 	}
 	return nil
 }

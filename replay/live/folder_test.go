@@ -262,7 +262,7 @@ func TestWhatIsNoRunIsLeftOutAndTold(t *testing.T) {
 		}, "requests.npy: " + record.ErrFormat.Error()},
 		{"the records are a pipe, which would wait for its writer", func(run string) error {
 			return syscall.Mkfifo(run+"/requests.npy", 0o644)
-		}, "requests.npy: is no regular file"},
+		}, "requests.npy: is not a regular file"},
 		{"nothing is written yet", func(run string) error { return os.WriteFile(run+"/requests.npy", nil, 0o644) }, ""},
 		{"there are no records yet", func(string) error { return nil }, ""},
 	} {

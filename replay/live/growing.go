@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	idle        = time.Minute // so long a run that writes nothing still counts as under way
+	idle        = time.Minute // a run that writes nothing counts as under way for this long
 	largestJSON = 4 << 20
 )
 
@@ -48,7 +48,7 @@ func openGrowing(directory string, since time.Time) (*growing, error) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, nil
 	case err != nil:
-		return g, err // told once: it is not tried again
+		return g, err // reported once: it is not tried again
 	}
 	g.tail = tail
 	if before {
@@ -121,7 +121,7 @@ func readJSON(path string, into any) error {
 		return err
 	}
 	if !info.Mode().IsRegular() || info.Size() > largestJSON {
-		return fmt.Errorf("%s: is no file of a run directory", path)
+		return fmt.Errorf("%s: is not a file of a run directory", path)
 	}
 	return record.ReadJSON(path, into)
 }

@@ -102,7 +102,7 @@ type routeStatus struct {
 	status string
 }
 
-// figuresOf returns those of a run whose requests have a time-out; 0: nobody knows. names are those of its routes, by
+// figuresOf returns those of a run whose requests have a time-out; 0: unknown. names are those of its routes, by
 // number.
 func figuresOf(s *series, timeout time.Duration, names func() []string) *figures {
 	if timeout == 0 {

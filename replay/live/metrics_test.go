@@ -107,13 +107,13 @@ func TestAddresses(t *testing.T) {
 		{"any of it", "127.8.0.1:9464", false, ""},
 		{"IPv6", "[::1]:9464", false, ""},
 		{"by name", "localhost:9464", false, ""},
-		{"all addresses", ":9464", false, `":9464" is reached by other machines: give one of this machine only, such as 127.0.0.1:9464`},
+		{"all addresses", ":9464", false, `":9464" can be reached by other machines: give one of this machine only, such as 127.0.0.1:9464`},
 		{"all of them, as was asked", ":9464", true, ""},
-		{"another address", "10.0.0.5:9464", false, "is reached by other machines"},
-		{"no port", "127.0.0.1", false, "is no address: give HOST:PORT"},
-		{"an empty port", "127.0.0.1:", false, "is no address"},
-		{"a port that is none", "127.0.0.1:99999", false, `"99999" is no port`},
-		{"port 0, which nobody knows", "127.0.0.1:0", false, `"0" is no port`},
+		{"another address", "10.0.0.5:9464", false, "can be reached by other machines"},
+		{"no port", "127.0.0.1", false, "is not an address: give HOST:PORT"},
+		{"an empty port", "127.0.0.1:", false, "is not an address"},
+		{"a port that is none", "127.0.0.1:99999", false, `"99999" is not a port`},
+		{"port 0, which nobody knows", "127.0.0.1:0", false, `"0" is not a port`},
 	} {
 		err := CheckAddress(row.address, row.remote)
 		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
@@ -134,7 +134,7 @@ func TestScrapes(t *testing.T) {
 	stop := m.Serve(listener)
 	defer stop()
 	address := listener.Addr().String()
-	if _, err := Listen(address); err == nil || !strings.Contains(err.Error(), "is in use by another program: end that one, or choose another port") {
+	if _, err := Listen(address); err == nil || !strings.Contains(err.Error(), "is in use by another program: stop that one, or choose another port") {
 		t.Errorf("a port that is taken: %v", err)
 	}
 	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"

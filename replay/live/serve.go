@@ -17,17 +17,17 @@ import (
 // Path is where the figures are.
 const Path = "/metrics"
 
-// CheckAddress refuses an address that is none, and, unless remote is set, one that other machines reach.
+// CheckAddress refuses an invalid address, and, unless remote is set, one that other machines can reach.
 func CheckAddress(address string, remote bool) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
-		return fmt.Errorf("%q is no address: give HOST:PORT, such as 127.0.0.1:9464", address)
+		return fmt.Errorf("%q is not an address: give HOST:PORT, such as 127.0.0.1:9464", address)
 	}
 	if n, err := net.LookupPort("tcp", port); err != nil || n == 0 {
-		return fmt.Errorf("%q: %q is no port: give a number from 1 to 65535", address, port)
+		return fmt.Errorf("%q: %q is not a port: give a number from 1 to 65535", address, port)
 	}
 	if !remote && !isLoopback(host) {
-		return fmt.Errorf("%q is reached by other machines: give one of this machine only, such as 127.0.0.1:%s, or allow it with --metrics-remote", address, port)
+		return fmt.Errorf("%q can be reached by other machines: give one of this machine only, such as 127.0.0.1:%s, or allow it with --metrics-remote", address, port)
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func Listen(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s is in use by another program: end that one, or choose another port", address)
+		return nil, fmt.Errorf("%s is in use by another program: stop that one, or choose another port", address)
 	case err != nil:
 		return nil, fmt.Errorf("%s cannot be listened on (%w): choose an address of this machine, and a port from 1024 on", address, err)
 	}

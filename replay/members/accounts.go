@@ -28,7 +28,7 @@ func ParseAccounts(text string) ([]Account, error) {
 		name, password, _ := strings.Cut(line, ":")
 		name = strings.TrimSpace(name)
 		if name == "" || password == "" {
-			wrong = append(wrong, fmt.Errorf("line %d is no account: write NAME:PASSWORD", i+1))
+			wrong = append(wrong, fmt.Errorf("line %d is not an account: write NAME:PASSWORD", i+1))
 			continue
 		}
 		if before := known[name]; before > 0 {
@@ -39,7 +39,7 @@ func ParseAccounts(text string) ([]Account, error) {
 		accounts = append(accounts, Account{name, password})
 	}
 	if len(accounts) == 0 && len(wrong) == 0 {
-		wrong = append(wrong, errors.New("the file holds no account: write NAME:PASSWORD, one a line"))
+		wrong = append(wrong, errors.New("the file holds no account: write NAME:PASSWORD, one per line"))
 	}
 	return accounts, errors.Join(wrong...)
 }

@@ -15,10 +15,10 @@ func TestParseAccounts(t *testing.T) {
 		{"comments, empty lines and Windows' ends of lines", "# ours\r\n\r\nanna:secret\r\n", "anna", ""},
 		{"a password has colons and blanks", "anna: a:b \n", "anna", ""},
 		{"an address as the name", "anna@example.org:x", "anna@example.org", ""},
-		{"no password", "anna:\n", "", "line 1 is no account: write NAME:PASSWORD"},
-		{"no colon: the line may be a password and is not shown", "hunter2\n", "", "line 1 is no account"},
+		{"no password", "anna:\n", "", "line 1 is not an account: write NAME:PASSWORD"},
+		{"no colon: the line may be a password and is not shown", "hunter2\n", "", "line 1 is not an account"},
 		{"the same name twice", "anna:x\n\nanna:y\n", "anna", "line 3 has the same name as line 1"},
-		{"all problems at once", "x\nanna:x\n:y\n", "anna", "line 3 is no account"},
+		{"all problems at once", "x\nanna:x\n:y\n", "anna", "line 3 is not an account"},
 		{"an empty file", "# nobody\n", "", "holds no account"},
 	} {
 		accounts, err := ParseAccounts(c.text)

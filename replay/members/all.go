@@ -17,7 +17,7 @@ const (
 
 // LogIn logs all clients in, each with a session of its own; where there are more clients than accounts, these are used
 // in turn. Find must have found the login. Every account is tried once before any is used twice, so that all that the
-// site refuses are reported together and no password is tried again. done is told of each login.
+// site refuses are reported together and no password is tried again. done is called for each login.
 func (s *Site) LogIn(ctx context.Context, clients []uint32, accounts []Account, done func()) (map[uint32]exchange.Member, error) {
 	all := map[uint32]exchange.Member{}
 	for rest := clients; len(rest) > 0; {

@@ -74,7 +74,7 @@ func (s *Site) Find(ctx context.Context) error {
 	if failed != nil {
 		return fmt.Errorf("the login of %s cannot be read (%w): is this the site?", s.Target.URL, failed)
 	}
-	return fmt.Errorf("%s has no login form at %s: say where it is with --login-page PATH", s.Target.URL, strings.Join(places, ", "))
+	return fmt.Errorf("%s has no login form at %s: give its place with --login-page PATH", s.Target.URL, strings.Join(places, ", "))
 }
 
 // logIn logs one client in, once. The session is the client's own.
@@ -141,7 +141,7 @@ func (s *Site) ask(ctx context.Context, session *session, at, body string) (answ
 	}
 	request, err := http.NewRequestWithContext(ctx, method, s.Target.URL+at, strings.NewReader(body))
 	if err != nil {
-		return answer{}, errors.New("the address of the login is none")
+		return answer{}, errors.New("the address of the login is invalid")
 	}
 	request.Host = s.host()
 	request.Header.Set("User-Agent", "plimsoll")

@@ -70,8 +70,8 @@ func (s *session) Seen(r *wire.Request, told *wire.Told) (sentToLogin bool) {
 	return s.login.leadsHere(r.Target, told.Location)
 }
 
-// take keeps cookies as browsers do, but for Secure: a clone is often asked over plain HTTP where the site had TLS in
-// front of it, and the password went the same way. It returns how many it kept.
+// take keeps cookies as browsers do, except for Secure: a clone is often asked over plain HTTP where the site had TLS
+// in front of it, and the password went the same way. It returns how many it kept.
 func (s *session) take(at *url.URL, lines []string) (kept int) {
 	for _, line := range lines {
 		c, err := http.ParseSetCookie(line)

@@ -51,8 +51,8 @@ func (s *Signs) drawn(client uint32) bool {
 // loginTarget matches where WordPress and XenForo take logins.
 var loginTarget = regexp.MustCompile(`(?:/wp-login\.php(?:\?|$)|/login/login/?(?:\?|$)|/index\.php\?login(?:/login)?/?(?:&|$))`)
 
-// isLogin reports whether a login went through, which redirects: a wrong password gets the form again. So robots that
-// guess passwords are no members.
+// isLogin reports whether a login went through, which redirects: a wrong password gets the form again. So robots
+// that guess passwords are not members.
 func (s *Signs) isLogin(r *accesslog.Request, target []byte) bool {
 	if string(r.Method) != "POST" || r.Status != 0 && (r.Status < 300 || r.Status > 399) {
 		return false

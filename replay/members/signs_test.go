@@ -83,7 +83,7 @@ func TestPlaces(t *testing.T) {
 		{"a query is the place", "/index.php?login/", "/index.php?account/", "/index.php?login/&redirect=x", true},
 		{"another query", "/index.php?login/", "/index.php?account/", "/index.php?logins", false},
 		{"no address", "/login/", "/x", "http://[", false},
-		{"a target that is no path", "/login/", "*", "/login/", true},
+		{"a target that is not a path", "/login/", "*", "/login/", true},
 	} {
 		place, ok := ParsePlace(c.place)
 		if !ok {

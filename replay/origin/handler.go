@@ -17,8 +17,8 @@ var modified = time.Date(1990, time.January, 1, 0, 0, 0, 0, time.UTC)
 //
 // A target with a logged 200 or 206 is a file: ranges, If-Modified-Since and HEAD work as usual. All others get
 // the logged status with a body of the logged size, with these exceptions. 444 (nginx: closed without an
-// answer) closes the connection. 408 closes it after its answer. 1xx and what is no status at all are no
-// final answers: 200. Unknown targets get 404.
+// answer) closes the connection. 408 closes it after its answer. 1xx and invalid statuses are not final answers:
+// 200. Unknown targets get 404.
 func (p *Catalog) Handler(folder *Folder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, a, ok := p.find(r.RequestURI)
@@ -89,7 +89,7 @@ func serveStatus(w http.ResponseWriter, r *http.Request, a answer) {
 	w.Header().Set("Content-Length", strconv.FormatInt(a.size, 10))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		// A client that has gone away is no concern of the server's.
+		// A client that has gone away does not concern the server.
 		_, _ = io.Copy(w, &memoryFile{size: a.size})
 	}
 }

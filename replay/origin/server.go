@@ -27,7 +27,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, certificate *tls
 		MaxHeaderBytes: maxHeaderBytes,
 		// OPTIONS * has a logged answer like all others.
 		DisableGeneralOptionsHandler: true,
-		// Clients that go away are a part of every replay, and nothing to tell of.
+		// Clients that go away are a part of every replay, and not worth reporting.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	stopped := context.AfterFunc(ctx, func() { server.Close() })

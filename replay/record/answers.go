@@ -35,7 +35,7 @@ func (a *answers) add(r *Record) {
 	a.kinds[answerFor{r.Status, r.LoggedStatus}]++
 }
 
-// classOf returns the first digit of a status. What is not modified is as good as what is sent anew.
+// classOf returns the first digit of a status. What is not modified is as good as what is sent again.
 func classOf(status uint16) uint16 {
 	if status == http.StatusNotModified {
 		return 2
@@ -86,7 +86,7 @@ func likely(a answerFor) string {
 	const host = "give the site's name as --target, and the address with --connect-to, or see --host"
 	switch {
 	case a.logged >= 400 && a.status < 400:
-		return "The target answers what the site refused then: it is another site, or one that was mended since"
+		return "The target answers what the site refused then: it is another site, or it has been fixed since"
 	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden, a.status == http.StatusProxyAuthRequired:
 		return "The target requires a login or refuses this client: give --header-file or --accounts, or see its access rules"
 	case a.status == http.StatusTooManyRequests:

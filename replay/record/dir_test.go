@@ -26,7 +26,7 @@ func TestCreateRefusesWithARemedy(t *testing.T) {
 		says      string
 	}{
 		{"a folder with something in it is not written into", full, ErrNotEmpty, "choose another one with --out"},
-		{"a file is no folder", filepath.Join(plain, "run"), syscall.ENOTDIR, "choose another folder with --out"},
+		{"a file is not a folder", filepath.Join(plain, "run"), syscall.ENOTDIR, "choose another folder with --out"},
 		{"a place where nobody may write", "/proc/nowhere/run", fs.ErrNotExist, "/proc/nowhere"},
 	} {
 		d, err := Create(c.path, Run{}, Options{})

@@ -63,7 +63,7 @@ func (l *hdrLog) end(started time.Time) []byte {
 	return l.text
 }
 
-// begin empties the text, but for the header where that was not written yet.
+// begin empties the text, except for the header if that was not written yet.
 func (l *hdrLog) begin(started time.Time) {
 	l.text = l.text[:0]
 	if l.headed {

@@ -69,7 +69,7 @@ func ThisProcess() *Process {
 	return p
 }
 
-// AccessLog is the program of a run that is no load test: what an access log says was served.
+// AccessLog is the program of a run that is not a load test: what an access log says was served.
 const AccessLog = "accesslog"
 
 // ThisProgram names the program that writes, and the Go that built it.

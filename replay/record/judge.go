@@ -56,7 +56,7 @@ func (l Limit) compare(s *Summary) (Outcome, string) {
 	case ms != nil && *ms <= atMostMS:
 		return Kept, fmt.Sprintf("%s is %s, within %s", name, exact(*ms), exact(atMostMS))
 	case ms == nil && (least == nil || *least <= atMostMS):
-		return NotJudged, name + " falls on a request that failed, and nobody knows after how long"
+		return NotJudged, name + " falls on a request that failed, and it is unknown after how long"
 	}
 	var is string
 	if ms != nil {
@@ -68,7 +68,7 @@ func (l Limit) compare(s *Summary) (Outcome, string) {
 		return NotJudged, fmt.Sprintf("%s is %s, over %s, but the generator was the limit of this run: it may be its doing", name, is, exact(atMostMS))
 	}
 	if s.Unqueued != nil && !s.Unqueued.over(l.figure, atMostMS) {
-		without := "nobody knows what it is without that"
+		without := "without that it is unknown"
 		if ms, _ := s.Unqueued.figure(l.figure); ms != nil {
 			without = "without that it is " + exact(*ms)
 		}

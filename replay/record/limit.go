@@ -24,7 +24,7 @@ const (
 	limitMax    = "max"
 )
 
-// limitFigures are the figures that have limits, in the order in which they are told.
+// limitFigures are the figures that have limits, in the order in which they are listed.
 var limitFigures = []struct {
 	name string
 	q    quantile
@@ -66,7 +66,7 @@ func parseLimit(text string, timeout time.Duration) (Limit, error) {
 		for _, f := range limitFigures {
 			names = append(names, f.name)
 		}
-		return l, fmt.Errorf("%q: %q is no figure: give one of %s, such as p99.9=800ms or errors=0.1%%", text, l.figure, strings.Join(names, ", "))
+		return l, fmt.Errorf("%q: %q is not a figure: give one of %s, such as p99.9=800ms or errors=0.1%%", text, l.figure, strings.Join(names, ", "))
 	}
 	l.q, l.text = limitFigures[at].q, l.figure+"="+value
 	if l.figure == limitErrors {
@@ -74,7 +74,7 @@ func parseLimit(text string, timeout time.Duration) (Limit, error) {
 		number, hasUnit := strings.CutSuffix(value, "%")
 		l.percent, err = strconv.ParseFloat(strings.TrimSpace(number), 64)
 		if err != nil || !hasUnit || !(l.percent >= 0 && l.percent < 100) {
-			return l, fmt.Errorf("%q: %q is no share of requests: give 0%% to under 100%%, such as errors=0.1%%", text, value)
+			return l, fmt.Errorf("%q: %q is not a share of requests: give 0%% to under 100%%, such as errors=0.1%%", text, value)
 		}
 		return l, nil
 	}
@@ -82,7 +82,7 @@ func parseLimit(text string, timeout time.Duration) (Limit, error) {
 	l.atMost, err = time.ParseDuration(value)
 	switch {
 	case err != nil || l.atMost <= 0:
-		return l, fmt.Errorf("%q: %q is no time: give one with its unit, such as %s=800ms or %s=1.5s", text, value, l.figure, l.figure)
+		return l, fmt.Errorf("%q: %q is not a time: give one with its unit, such as %s=800ms or %s=1.5s", text, value, l.figure, l.figure)
 	case l.atMost >= timeout:
 		return l, fmt.Errorf("%q: a request that takes %v has failed (--timeout): give a shorter time, or a longer --timeout", text, timeout)
 	}

@@ -42,19 +42,19 @@ func TestLimitsAreJudgedAsInPython(t *testing.T) {
 
 func TestLimitsThatAreNone(t *testing.T) {
 	for _, row := range []struct{ says, text, want string }{
-		{"a figure that there is not", "p98=1s", `"p98" is no figure: give one of p50, p90`},
-		{"no figure", "=1s", `"" is no figure`},
-		{"no limit", "p99.9", `"" is no time`},
-		{"a time without a unit", "p99.9=800", `"800" is no time: give one with its unit, such as p99.9=800ms`},
-		{"no time at all", "max=0s", `"0s" is no time`},
-		{"a time backwards", "max=-1s", `"-1s" is no time`},
-		{"a share of a time", "p99=1%", `"1%" is no time`},
+		{"a figure that there is not", "p98=1s", `"p98" is not a figure: give one of p50, p90`},
+		{"no figure", "=1s", `"" is not a figure`},
+		{"no limit", "p99.9", `"" is not a time`},
+		{"a time without a unit", "p99.9=800", `"800" is not a time: give one with its unit, such as p99.9=800ms`},
+		{"no time at all", "max=0s", `"0s" is not a time`},
+		{"a time backwards", "max=-1s", `"-1s" is not a time`},
+		{"a share of a time", "p99=1%", `"1%" is not a time`},
 		{"the time-out, over which nothing is timed", "p99=30s", `a request that takes 30s has failed (--timeout): give a shorter time`},
-		{"a time of errors", "errors=1s", `"1s" is no share of requests: give 0% to under 100%`},
-		{"errors that do not say of what", "errors=0.1", `"0.1" is no share`},
-		{"a share over all", "errors=100%", `"100%" is no share`},
-		{"a share under none", "errors=-1%", `"-1%" is no share`},
-		{"no number", "errors=NaN%", `"NaN%" is no share`},
+		{"a time of errors", "errors=1s", `"1s" is not a share of requests: give 0% to under 100%`},
+		{"errors that do not say of what", "errors=0.1", `"0.1" is not a share`},
+		{"a share over all", "errors=100%", `"100%" is not a share`},
+		{"a share under none", "errors=-1%", `"-1%" is not a share`},
+		{"no number", "errors=NaN%", `"NaN%" is not a share`},
 	} {
 		if limits, err := ParseLimits([]string{row.text}, timeout); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, %v, want %s", row.says, limits, err, row.want)

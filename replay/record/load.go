@@ -46,7 +46,7 @@ func canonicalJSON(value any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// Timeout returns the time limit of a request; 0 where nobody knows it.
+// Timeout returns the time limit of a request; 0 if unknown.
 func (l *Load) Timeout() time.Duration {
 	if l == nil {
 		return 0

@@ -78,7 +78,7 @@ type Target struct {
 	Addresses []string `json:"addresses"`
 }
 
-// MarshalJSON makes null of a target that nobody knows.
+// MarshalJSON makes null of an unknown target.
 func (t Target) MarshalJSON() ([]byte, error) {
 	if t.URL == "" {
 		return []byte("null"), nil

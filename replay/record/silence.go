@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// silence watches for a target that answers no more: from its last answer to the end of the run nothing came, though
+// silence watches for a target that stops answering: from its last answer to the end of the run nothing came, though
 // requests were sent. It takes records in the order in which they were done, or nearly so.
 type silence struct {
 	answered bool

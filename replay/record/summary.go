@@ -40,7 +40,7 @@ type Summary struct {
 
 // Requests counts what became of the requests in the log.
 type Requests struct {
-	Total          *uint64           `json:"total"` // sent + skipped + unsent; nil: nobody knows
+	Total          *uint64           `json:"total"` // sent + skipped + unsent; nil: unknown
 	Sent           uint64            `json:"sent"`  // warm-up included
 	OK             uint64            `json:"ok"`
 	Errors         uint64            `json:"errors"`
@@ -187,7 +187,7 @@ func inUnits(ms float64) string {
 
 // Statistics of one kind of time in milliseconds. Percentiles are exact order statistics (nearest rank); a
 // statistic that cannot be given is nil, which is null in JSON. Censored has those that fall on failures: all that
-// is known is that they are no less than this, which is nil where nobody knows the time-out.
+// is known is that they are no less than this, which is nil if the time-out is unknown.
 type Statistics struct {
 	Mean   *float64 `json:"mean"`
 	Stddev *float64 `json:"stddev"` // of the population

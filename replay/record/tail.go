@@ -22,7 +22,7 @@ func OpenTail(path string) (*Tail, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() { // to open a pipe would wait for its writer
-		return nil, fmt.Errorf("%s: is no regular file", path)
+		return nil, fmt.Errorf("%s: is not a regular file", path)
 	}
 	f, _, err := openRecords(path)
 	if err != nil {

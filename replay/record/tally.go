@@ -18,7 +18,7 @@ type tally struct {
 	ttfb, lag, late               histogram
 	routes                        []aggregate
 	silence                       silence
-	timeout                       time.Duration // of a request; 0: nobody knows it
+	timeout                       time.Duration // of a request; 0: unknown
 	limits                        []counted
 }
 

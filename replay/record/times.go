@@ -7,7 +7,7 @@ import (
 )
 
 // times are response or service times, those of failures among them. A failure is never fast: it counts at its
-// time-out, or at its own time where that is longer. How long a good answer would have taken nobody knows, so a
+// time-out, or at its own time where that is longer. How long a good answer would have taken is unknown, so a
 // percentile that falls on it has no value: it is censored.
 type times struct {
 	histogram         // of good answers
@@ -43,7 +43,7 @@ func (c *times) clone() *times {
 	return &own
 }
 
-// addFailed counts a request that failed after so long. Where nobody knows its time-out (0), it counts longer than all
+// addFailed counts a request that failed after so long. If its time-out is unknown (0), it counts longer than all
 // others. It was answered, wrongly, or not at all.
 func (c *times) addFailed(us, timeoutUS uint64, answered bool) {
 	if answered && (timeoutUS == 0 || us < timeoutUS) {
@@ -84,7 +84,7 @@ func (c *times) percentileMS(q quantile) (ms *float64, censored bool) {
 	return ms, ms == nil
 }
 
-// atLeastMS returns the lower bound of all that is censored; nil where nobody knows one.
+// atLeastMS returns the lower bound of all that is censored; nil if unknown.
 func (c *times) atLeastMS() *float64 {
 	if c.leastUS == math.MaxUint64 {
 		return nil
@@ -137,7 +137,7 @@ func (c *times) statistics() Statistics {
 	return s
 }
 
-// atLeast returns what is shown in place of a censored figure: "≥ 30 s", or a dash where nobody knows a bound.
+// atLeast returns what is shown in place of a censored figure: "≥ 30 s", or a dash if no bound is known.
 func atLeast(ms *float64) string {
 	if ms == nil {
 		return "-"

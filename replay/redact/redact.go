@@ -11,7 +11,7 @@ import (
 const Redacted = "REDACTED"
 
 // secretName matches the names of headers, parameters and flags whose values are secrets. It has words that are enough
-// anywhere in a name, and short ones that count only at its end: an author is no auth, and a keyword no key.
+// anywhere in a name, and short ones that count only at its end: "author" is not "auth", and "keyword" is not "key".
 // plimsoll/common/hostile.py has the same; tests/fixtures/secrets.json holds both to it.
 const secretName = `(?:[\w-]*(?:token|secret|passw(?:or)?d|passphrase|sess(?:ion|id)|csrf|xsrf|credential|signature|cookie|nonce|jwt|bearer|` +
 	`api[_-]?key|auth(?:[a-np-z0-9_-]|ori[sz]|\b))[\w-]*|(?:[\w-]*[_-])?(?:key|pwd|pass|sig|sid|otp))`

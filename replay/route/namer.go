@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Limit is the number of names besides Other.
+// Limit is the number of names in addition to Other.
 const Limit = 64
 
 // Other is the name of what has no better one.
@@ -43,7 +43,7 @@ func New(rules []Rule) *Namer {
 func (n *Namer) Names() []string { return *n.names.Load() }
 
 // Route returns the number of the target's route. Rules see the target as it was logged, the kinds only its path.
-// It is for one goroutine.
+// Not safe for concurrent use.
 func (n *Namer) Route(target []byte) uint16 {
 	for i := range n.rules {
 		if n.rules[i].pattern.Match(target) {

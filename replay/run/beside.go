@@ -37,7 +37,7 @@ func (c *contention) tell(s *record.Sender) {
 		before := c.threads[thread] // of one that is new: none
 		ran, waited := now.ran-before.ran, now.waited-before.waited
 		if ran < 0 || waited < 0 {
-			continue // its number was given anew
+			continue // its number was reused
 		}
 		if pid, _, _ := strings.Cut(thread, "/"); pid == self {
 			own.ran, isOwn = own.ran+ran, true

@@ -203,7 +203,7 @@ func (c *Command) methods() (map[string]bool, error) {
 	for _, method := range c.Methods {
 		name := strings.ToUpper(strings.TrimSpace(method))
 		if !methodName.MatchString(name) {
-			wrong = append(wrong, fmt.Errorf("--methods: %q is no method: give names with commas between them, such as GET,HEAD", method))
+			wrong = append(wrong, fmt.Errorf("--methods: %q is not a method: give names separated by commas, such as GET,HEAD", method))
 		}
 		methods[name] = true
 	}

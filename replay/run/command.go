@@ -83,7 +83,7 @@ type Command struct {
 	given map[string]bool // the flags on the command line, by name
 }
 
-// AfterApply notes which flags were given: a rate of 0 is a mistake, none is no rate.
+// AfterApply notes which flags were given: a rate of 0 is a mistake, an absent one is not.
 func (c *Command) AfterApply(ctx *kong.Context) error {
 	c.given = map[string]bool{}
 	for _, part := range ctx.Path {

@@ -33,7 +33,7 @@ func (c *Command) checkOut() error {
 		case err != nil:
 			return fmt.Errorf("--out %s: %w: choose another folder", c.Out, err)
 		case !info.IsDir():
-			return fmt.Errorf("--out %s: %s is no folder: choose another one", c.Out, at)
+			return fmt.Errorf("--out %s: %s is not a folder: choose another one", c.Out, at)
 		}
 		if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
 			return fmt.Errorf("--out %s: this user cannot write to %s (%w): choose another folder", c.Out, at, err)

@@ -15,7 +15,7 @@ import (
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,60}$`)
 
 // headers reads --header and --header-file. Its errors say where a header stands and never what it says,
-// but for the name of a header on the command line.
+// except the name of a header on the command line.
 func (c *Command) headers() (*wire.Headers, error) { return ReadHeaders(c.Header, c.HeaderFile) }
 
 // ReadHeaders reads the headers of a command line and of a file. It refuses secrets on the command line.

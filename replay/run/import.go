@@ -122,7 +122,7 @@ func (c *Import) check() (plan traffic.Plan, routes []route.Rule, err error) {
 		note(fmt.Errorf("--timeout: %v is out of range, give 1ms to 1h", c.Timeout))
 	}
 	if to, err := url.Parse(c.Target); c.Target != "" && (err != nil || to.Host == "" || to.User != nil) {
-		note(errors.New("--target is no base URL without an account: write it as https://shop.example"))
+		note(errors.New("--target must be a base URL without an account, such as https://shop.example"))
 	}
 	return plan, routes, errors.Join(wrong...)
 }
@@ -298,8 +298,8 @@ func importNotes(l *traffic.Logs, served *traffic.Served, summary record.Summary
 	}{
 		{l.Totals.Failed, "%d lines could not be read; the first are in rejects.log"},
 		{skipped[traffic.SkipUntimed], "%d requests have no duration, and are left out"},
-		{skipped[traffic.SkipTunnel], "%d connections became others (101, CONNECT), whose duration is no response time: left out"},
-		{skipped[traffic.SkipNotHTTP], "%d request lines are no HTTP, and are left out, as in a replay"},
+		{skipped[traffic.SkipTunnel], "%d connections became others (101, CONNECT), whose duration is not a response time: left out"},
+		{skipped[traffic.SkipNotHTTP], "%d request lines are not HTTP, and are left out, as in a replay"},
 		{served.GivenUp, "%d visitors left before the answer (499): their times are what they waited"},
 	} {
 		if one.n > 0 {

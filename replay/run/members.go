@@ -37,7 +37,7 @@ func (c *Command) members(setup *Setup) (*membership, error) {
 	if c.LoginPage != "" {
 		var ok bool
 		if m.login, ok = members.ParsePlace(c.LoginPage); !ok {
-			note(fmt.Errorf("--login-page %q is no path: write it as /wp-login.php or /login/", c.LoginPage))
+			note(fmt.Errorf("--login-page %q is not a path: write it as /wp-login.php or /login/", c.LoginPage))
 		}
 		m.signs.Login = m.login
 	}
@@ -107,7 +107,7 @@ func (r *Replay) logInAs(ctx context.Context, m *membership, s Streams) error {
 		return err
 	}
 	if len(clients) == 0 && r.setup.Shard == nil {
-		return errors.New("no client of the log shows as a member: say what shows it with --members-match RE, or draw some with --members-share 0.3")
+		return errors.New("no client of the log is recognisable as a member: give --members-match RE, or draw some with --members-share 0.3")
 	}
 	site := &members.Site{
 		Target: r.target, Headers: r.setup.headers, Login: m.login, Timeout: min(r.command.Timeout, 30*time.Second),
@@ -139,7 +139,7 @@ func membersDoubt(m *record.Members) string {
 	case m == nil || m.Clients == 0:
 		return ""
 	case m.Requests == 0:
-		return "no request went out with a member's cookies: the log names another host than the one that gave them; " +
+		return "no request went out with a member's cookies: the log names a different host from the one that set them; " +
 			"give the site's own with --connect-to or --header 'Host: …' (docs/members.md)"
 	case 100*m.SentToLogin > m.Requests:
 		return fmt.Sprintf("%d of %d requests of members were sent to the login: their sessions have ended, or their accounts may not see these pages",

@@ -47,7 +47,7 @@ func (c *Command) checkFiles() error {
 	return errors.New(tooFewFiles(flag, most))
 }
 
-// filesDoubt returns what to say before a run of so many requests (0: nobody knows) that may need more connections than
+// filesDoubt returns what to say before a run of so many requests (0: unknown) that may need more connections than
 // the limit of open files allows; "" if it cannot.
 func (c *Command) filesDoubt(requests uint64) string {
 	flag, most, _ := c.connectionsFlag()

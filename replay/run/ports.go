@@ -11,7 +11,7 @@ import (
 // portRangeFile has the first and the last port that Linux gives to connections, of IPv6 too.
 const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// portsOfAddress returns how many connections one address may have to one server; 0: nobody knows.
+// portsOfAddress returns how many connections one address may have to one server; 0: unknown.
 func portsOfAddress() int {
 	var first, last int
 	text, err := os.ReadFile(portRangeFile)

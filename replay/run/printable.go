@@ -9,7 +9,7 @@ import (
 )
 
 // Printable returns a text that cannot harm a terminal: control, format and bidirectional characters are spelled out
-// (\x1b, \u202e), as plimsoll/common/hostile.py does it, but for the ends of lines. So is what is no UTF-8.
+// (\x1b, \u202e), as plimsoll/common/hostile.py does it, except line ends. So is what is not UTF-8.
 func Printable(text string) string {
 	var out strings.Builder
 	for len(text) > 0 {

@@ -96,7 +96,7 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 	return nil
 }
 
-// doubt says before the run what will not be as it was asked for.
+// doubt says before the run what will not be as requested.
 func (r *Replay) doubt() {
 	_, requests := r.traffic.Expected()
 	doubts := r.traffic.Doubts()
@@ -125,7 +125,7 @@ func (r *Replay) doubt() {
 // Route returns the name of a route that a record had.
 func (r *Replay) Route(number uint16) string { return r.names.Names()[number] }
 
-// Close gives back what Prepare opened, but for the directory, which is closed with the status that Go returns.
+// Close gives back what Prepare opened, except the directory, which is closed with the status that Go returns.
 func (r *Replay) Close() {
 	for i := len(r.closers) - 1; i >= 0; i-- {
 		r.closers[i]()

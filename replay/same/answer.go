@@ -27,8 +27,8 @@ const keptBytes = 4 << 20
 // isWhole reports whether the whole body is held.
 func (a *Answer) isWhole() bool { return a.Bytes == int64(len(a.Kept)) }
 
-// isText reports whether what varies by itself in a body can be told from what does not. All else, images above all, is
-// compared byte by byte.
+// isText reports whether what varies by itself in a body can be distinguished from what does not. All else, images
+// above all, is compared byte by byte.
 func (a *Answer) isText() bool {
 	kind := a.MediaType
 	switch {
@@ -48,7 +48,7 @@ func (a *Answer) isText() bool {
 
 // comparedHeaders are the headers by which two answers differ for a visitor. Last-Modified and ETag are compared as
 // present or not: they decide whether a browser's cache can ask again, but a good copy may have new times, and some
-// servers make an ETag of the inode. Dates, cookies, and what names the server or a cache are no part of a page.
+// servers make an ETag of the inode. Dates, cookies, and what names the server or a cache are not part of a page.
 var comparedHeaders = []string{
 	"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Cache-Control", "Location", "Link",
 	"Vary", "WWW-Authenticate", "X-Robots-Tag", "Access-Control-Allow-Origin", "Last-Modified", "ETag",

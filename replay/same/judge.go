@@ -171,7 +171,7 @@ func (l looks) judgeBodies(sites [2]*Site) verdict {
 		return l.judgeTexts(sites)
 	}
 	if !oneBody(l.baseline) || !oneBody(l.candidate) {
-		return verdict{outcome: unknown, why: "the body varies by itself, and is no text, or one of more than 4 MiB"}
+		return verdict{outcome: unknown, why: "the body varies by itself, and is not text, or is more than 4 MiB of it"}
 	}
 	a, b := l.baseline[0], l.candidate[0]
 	if a.isText() && sites[0].own.links.String() != sites[1].own.links.String() {

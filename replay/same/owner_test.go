@@ -22,7 +22,7 @@ func TestOwnLinks(t *testing.T) {
 		{"the same id at the site itself", "https", "shop.example", `<guid isPermaLink="false">https://shop.example/?p=6</guid>`, `<guid isPermaLink="false">site://site.invalid/?p=6</guid>`},
 		{"an id in JSON", "http", "a:8080", `"guid":{"rendered":"http:\/\/shop.example\/?p=6"}`, `"guid":{"rendered":"site:\/\/site.invalid\/?p=6"}`},
 		{"an id that is a link", "http", "a:8080", `<guid isPermaLink="true">http://shop.example/x</guid>`, `<guid isPermaLink="true">http://shop.example/x</guid>`},
-		{"an id that is no address", "http", "a:8080", `<guid isPermaLink="false">tag:a:8080</guid>`, `<guid isPermaLink="false">tag:a:8080</guid>`},
+		{"an id that is not an address", "http", "a:8080", `<guid isPermaLink="false">tag:a:8080</guid>`, `<guid isPermaLink="false">tag:a:8080</guid>`},
 		{"dots are no wildcards", "http", "10.0.0.5", `http://10a0b0c5/`, `http://10a0b0c5/`},
 	}
 	for _, row := range rows {

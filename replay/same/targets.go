@@ -31,7 +31,7 @@ type Chosen struct {
 
 // The reasons to leave a request, or a page, out.
 const (
-	LeftMethod  = "method"      // requests that are no GET
+	LeftMethod  = "method"      // requests other than GET
 	LeftFilter  = "filter"      // --include, --exclude, --vhost
 	LeftTarget  = "target"      // requests for no path of the server itself
 	LeftSample  = "sample"      // pages that --sample did not draw
@@ -88,7 +88,7 @@ func (c *Chosen) noteVHost(name []byte) {
 	}
 }
 
-// leftOut returns why a request is no page to compare, or "".
+// leftOut returns why a request is not a page to compare, or "".
 func (c *Choice) leftOut(path, vhost []byte, isGet bool) string {
 	switch {
 	case !isGet:

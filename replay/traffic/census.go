@@ -22,14 +22,14 @@ const (
 	mostWatched   = 1 << 16 // clients of large addresses
 
 	fewestRequests = 50   // of an address, before it is looked at
-	smallestPart   = 1000 // an address that has less than one request in so many is nobody's concern
+	smallestPart   = 1000 // an address that has less than one request in so many does not matter
 	fewestAgents   = 16   // with good answers within an hour behind one address: no household has as many, and a scanner gets no pages
 	agentsNS       = 3600 * int64(1e9)
 	binNS          = int64(5e9)
 	fewestBins     = 4                    // in a row, 20 s: a browser rests when it has loaded a page
 	binRequests    = 50                   // a bin: 10 requests a second, where the log has no durations
 	binUnderWayNS  = 6 * binNS            // a bin: more at once than a browser makes, where it has
-	longestNS      = 30 * int64(1e9)      // of a request: a chat is no load
+	longestNS      = 30 * int64(1e9)      // of a request: a chat is not load
 	furthestBack   = 30 * 60 * int64(1e9) // logs are ordered by completion; further back a clock was set
 	recentTargets  = 64                   // among which a repeated one is looked for
 	repeatedPart   = 4                    // one in so many is repeated: visitors repeat each other's, a crawler asks once

@@ -19,7 +19,7 @@ const (
 	mostOfClient = 4                // of these: one crawler may fetch what it found minutes later
 	fewestPairs  = 20               // a pair of logs
 	longestGap   = 3 * time.Hour    // between a page and what belongs to it
-	leastGap     = 60 * time.Second // that is said
+	leastGap     = 60 * time.Second // that is reported
 	closeTo      = 10               // most differ from the median by less than one part in so many
 )
 

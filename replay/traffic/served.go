@@ -11,7 +11,7 @@ import (
 	"plimsoll/replay/schedule"
 )
 
-// Why a line of a log is no request whose response time it has.
+// Why a line of a log is not a request with a response time.
 const (
 	SkipUntimed = "no_duration"
 	// SkipTunnel is of a connection that became another one (101, CONNECT): its duration is how long that lived.

@@ -27,7 +27,7 @@ const (
 // leadIn is how long before the log's first instant a request may have started that was under way at it.
 const leadIn = time.Minute
 
-// SkipNotHTTP is the reason for not sending a request line that was no HTTP.
+// SkipNotHTTP is the reason for not sending a request line that was not HTTP.
 const SkipNotHTTP = "not_http"
 
 // Counter counts the requests that are not sent, by reason.

@@ -73,7 +73,8 @@ func main() {
 	}
 }
 
-// list returns all mutants of packages. Declarations of one name are told apart by their order by text, not by place.
+// list returns all mutants of packages. Declarations of one name are distinguished by their order by text, not by
+// place.
 func list(patterns []string) ([]*mutant, error) {
 	fset := token.NewFileSet()
 	loaded, err := packages.Load(&packages.Config{Fset: fset, Mode: packages.LoadSyntax}, patterns...)

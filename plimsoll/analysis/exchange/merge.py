@@ -513,7 +513,7 @@ def _time(
     if value_ms is not None and value_ms <= at_most_ms:
         return "kept", f"{name} is {_exact(value_ms)}, within {_exact(at_most_ms)}"
     if value_ms is None and (least_ms is None or least_ms <= at_most_ms):
-        return "not judged", f"{name} falls on a request that failed, and nobody knows after how long"
+        return "not judged", f"{name} falls on a request that failed, and it is unknown after how long"
     shown = _exact(value_ms) if value_ms is not None else f"at least {_exact(least_ms or 0)}"
     if generator_limited and not _is_over(summary["service_ms"], figure, at_most_ms):
         why = "but the generator was the limit of this run: it may be its doing"
@@ -522,7 +522,7 @@ def _time(
     if unqueued is not None and not _is_over(unqueued, figure, at_most_ms):
         waited = f"{counts['client_queued']:,} of {counted(measured, 'request')}"
         alone_ms, _ = _figure(unqueued, figure)
-        alone = "nobody knows what it is without that"
+        alone = "without that it is unknown"
         alone = alone if alone_ms is None else f"without that it is {_exact(alone_ms)}"
         why = f"but {waited} waited for connections of their own clients, and {alone}"
         return "not judged", f"{name} is {shown}, over {_exact(at_most_ms)}, {why}"

@@ -1,11 +1,11 @@
 """The caches below a clone at the start of a run, ZFS's own among them, and the steps that set them.
 
-The steps stand between the end of a clone and its start (`Place.cold`), so nothing of it runs meanwhile.
-What is in the clone itself, such as MariaDB's buffer pool, begins empty in any case: it is started anew.
+The steps come between the end of a clone and its start (`Place.cold`), so nothing of it is running.
+What is in the clone itself, such as MariaDB's buffer pool, begins empty in any case: it is restarted.
 
 Of ZFS's cache (ARC) a machine has one for all its pools. It is emptied by its limits, which are put back.
-They outlive the program that lowered them; so they are kept in a file until they are back: it goes when the
-machine starts anew, and so do they.
+They outlive the program that lowered them; so they are kept in a file until they are back: it disappears
+when the machine restarts, and so do they.
 """
 
 from dataclasses import replace
@@ -53,7 +53,7 @@ def can_be_cold(place: Place, backend: str) -> list[Look]:
     """Return the look whether caches can be emptied below `place`, that of `backend`."""
     if not is_shared_arc(place):
         return []
-    problem = f"cache: cold cannot be brought about on {backend}"
+    problem = f"cache: caches cannot be made cold on {backend}"
     return [can_shrink(problem)]
 
 
@@ -100,14 +100,14 @@ def can_shrink(problem: str) -> Look:
 
 
 def empty_arc() -> Command:
-    """Return the step that empties the ARC; what a killed one left lowered, it puts back first."""
+    """Return the step that empties the ARC; it first restores what a killed one left lowered."""
     words = ("sh", "-c", EMPTY, "sh", *_FILES, _DROP, str(_SHRINKS_S))
     says = "lower the limits of ZFS's cache (ARC) until it is empty, and put them back"
     return Command(says, words, timeout_s=_MOST_S)
 
 
 async def find_lowered_limits(machine: Machine, backend: str) -> list[Remains]:
-    """Find limits that somebody lowered who was killed. Raises MachineError."""
+    """Find limits that a killed program left lowered. Raises MachineError."""
     if (await machine.run(["test", "-e", _KEPT], check=False)).status:
         return []
     back = Command("put the limits of ZFS's cache back", ("sh", "-c", PUT_BACK, "sh", *_FILES))
@@ -116,7 +116,7 @@ async def find_lowered_limits(machine: Machine, backend: str) -> list[Remains]:
 
 # Of each script: $1, $2: the files of zfs_arc_min and zfs_arc_max; $3: arcstats; $4: where limits are kept.
 CAN_SHRINK = """[ -r "$3" ] && [ -w "$1" ] && [ -w "$2" ] || {
-    echo "others share the pool's cache (ARC), and this ZFS has no limits of it to lower, as zfs-fuse:" \\
+    echo "others share the pool's cache (ARC), and this ZFS (zfs-fuse) has no limits to lower:" \\
         "give the clone a pool of its own (an emulated disk), write warm or as-is, or leave cache out" >&2
     exit 1
 }"""

@@ -70,7 +70,7 @@ class Disk(Protocol):
         ...
 
     def create(self) -> list[Step]:
-        """Make it. May assume that nothing of it exists."""
+        """Create it. May assume that nothing of it exists."""
         ...
 
     def limit(self) -> list[Step]:

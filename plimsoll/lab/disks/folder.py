@@ -39,7 +39,7 @@ class ExistingFolder:
         self._settings, self._backend = settings, backend
 
     def place(self) -> Place:
-        """Return the place that lab.yml names. The pool may hold other things, so it is not imported anew."""
+        """Return the place that lab.yml names. The pool may hold other things, so it is not re-imported."""
         said = self._settings
         filesystem = "zfs" if said.dataset else "btrfs" if said.btrfs else "plain"
         return Place(said.path, filesystem, said.dataset, said.devices, cold=COLD)

@@ -17,7 +17,7 @@ JOIN = 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"'
 
 
 class DiskSpeed(StrictModel):
-    """The limits of a disk, for reads and for writes each; None is no limit."""
+    """The limits of a disk, for reads and for writes each; None means unlimited."""
 
     bytes_per_s: int | None = None
     operations_per_s: int | None = None
@@ -35,7 +35,7 @@ if [ -n "$v1" ] && [ -e "$v1/blkio.throttle.read_bps_device" ]; then
     echo "$v1"
 elif [ -n "$v2" ] && grep -qw io "$v2/cgroup.controllers"; then
     if [ "$1" = zfs ] && [ -e /sys/module/zfs ]; then
-        echo "cgroup v2 cannot limit the kernel's ZFS: leave the limits out, or take another filesystem" >&2
+        echo "cgroup v2 cannot limit the kernel's ZFS: leave the limits out, or use another filesystem" >&2
         exit 1
     fi
     echo "+io +memory" >"$v2/cgroup.subtree_control" && mkdir -p "$v2/plimsoll" && echo "$v2/plimsoll"

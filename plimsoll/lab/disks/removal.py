@@ -139,7 +139,7 @@ def is_on(status: str, devices: set[str]) -> bool:
 
 
 async def _entries(machine: Machine, folder: str) -> list[str] | None:
-    """Return the names in the folder; None if it is no folder: the lab makes no symbolic links."""
+    """Return the names in the folder; None if it is not a folder (the lab makes no symbolic links)."""
     listed = await machine.run(["find", folder, "-maxdepth", "1", "-printf", "%y %d %f\\n"], check=False)
     lines = listed.out.splitlines()
     if listed.status or not lines or not lines[0].startswith("d 0 "):

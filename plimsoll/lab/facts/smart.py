@@ -1,4 +1,4 @@
-"""What a drive says of its own health: smartctl's JSON, of NVMe, SATA and SAS alike. Pure.
+"""What a drive says about its own health: smartctl's JSON, of NVMe, SATA and SAS alike. Pure.
 
 Its form: https://www.smartmontools.org/wiki/JSON_output. Some figures of NVMe stand in no version's JSON, or
 only in that of 7.4 and later, so the text, which `--json=o` puts beside it, is read too.
@@ -39,7 +39,7 @@ class DriveReading(Facts):
 class DriveFacts(Facts):
     """A drive by its own account (SMART), before a run and after it.
 
-    `wear_percent`: how much of its rated life is used. `power_loss_protection`: None where it cannot be told.
+    `wear_percent`: how much of its rated life is used. `power_loss_protection`: None if unknown.
     """
 
     protocol: str | None = None
@@ -86,7 +86,7 @@ def command(device: str) -> list[str]:
 
 
 def parse(printed: str) -> Mapping[str, Any]:
-    """Return what smartctl printed; nothing where it is no JSON object."""
+    """Return what smartctl printed; nothing if it is not a JSON object."""
     try:
         found = json.loads(printed)
     except (ValueError, RecursionError):
@@ -234,7 +234,7 @@ def _warning_temperature(said: Mapping[str, Any]) -> int | None:
 
 
 def _protected(said: Mapping[str, Any], write_cache: str | None) -> bool | None:
-    """Return whether what it has taken survives a power failure; None where it cannot be told.
+    """Return whether what it has accepted survives a power failure; None if unknown.
 
     An NVMe drive that says of itself that it has a volatile cache has to be flushed, as one without
     protection: the kernel then says `write back`. Of SATA only a test of its capacitors tells.

@@ -1,4 +1,4 @@
-"""What a volume gives: sysbench's fileio matrix, threads × tests with p99.9; by fio what an fsync takes.
+"""Measure a volume: sysbench's fileio matrix, threads × tests with p99.9; fsync times by fio.
 
 `plimsoll fileio` measures it on this machine; `fileio` in lab.yml on an experiment's.
 """
@@ -53,7 +53,7 @@ _OF_FSYNC = tuple(name for name in FsyncMatrix.model_fields if name not in Matri
 @click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
-    help="Measure by this recipe alone. Default: it is the first cell.",
+    help="Measure with this recipe only. By default it is the first cell.",
 )
 @click.option(
     "--out",
@@ -82,11 +82,11 @@ def fileio(
 ) -> None:
     """Measure a volume with sysbench: each test with each number of threads, in blocks of 16 KiB.
 
-    With --fsync, fio measures what an fsync takes there: by etcd's recipe first, then each call with each
+    With --fsync, fio measures how long an fsync takes there: by etcd's recipe first, then each call with each
     test, engine, block size and number of threads.
 
-    DIR is a folder on the volume. The test files go into a folder of their own below it, and are removed at
-    the end, also after Ctrl-C.
+    DIR is a folder on the volume. The test files go into a separate folder below it and are removed at
+    the end, even after Ctrl-C.
 
     \b
     Examples:

@@ -68,7 +68,7 @@ class FsyncMatrix(StrictModel):
         odd = [size for size in info.data.get("block_sizes", ()) if size % _SECTOR_BYTES]
         if value and odd:
             said = listed([size_text(size) for size in odd])
-            raise ValueError(f"needs block sizes in multiples of {_SECTOR_BYTES} B: {said} is none")
+            raise ValueError(f"needs block sizes in multiples of {_SECTOR_BYTES} B: {said} is not")
         return value
 
     @model_validator(mode="after")
@@ -77,7 +77,9 @@ class FsyncMatrix(StrictModel):
         also = [name for name, field in fields.items() if getattr(self, name) != field.default]
         if self.preset and len(also) > 1:
             others = listed([name for name in also if name != "preset"])
-            raise ValueError(f"{self.preset}'s recipe says all itself: leave {others} out, or the preset")
+            raise ValueError(
+                f"{self.preset}'s recipe sets everything itself: leave {others} out, or the preset"
+            )
         return self
 
     @property
@@ -214,7 +216,7 @@ class FioOutput:
 
 
 def fsync_cell(volume: str, case: FsyncCase, output: FioOutput) -> FsyncCell:
-    """Return the cell that fio's output makes. Raises FileioError where a figure can be none."""
+    """Return the cell in fio's output. Raises FileioError if a figure is impossible."""
     try:
         return FsyncCell(
             volume=volume,
@@ -229,7 +231,7 @@ def fsync_cell(volume: str, case: FsyncCase, output: FioOutput) -> FsyncCell:
             write_ms=output.write_ms,
         )
     except ValidationError as error:
-        raise FileioError(f"fio printed figures that cannot be: {sentence_of(error)}") from None
+        raise FileioError(f"fio printed impossible figures: {sentence_of(error)}") from None
 
 
 def parse_fio(printed: str) -> FioOutput:

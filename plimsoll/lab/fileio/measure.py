@@ -39,7 +39,7 @@ async def run_matrix(
 ) -> list[AnyCell]:
     """Measure what `kept_in` does not hold yet, and return all cells.
 
-    The files are removed at the end, however it comes. `on_step` gets what is about to be done, and whether
+    The files are removed at the end in any case. `on_step` gets what is about to be done, and whether
     that measures a cell. Raises FileioError, MachineError, OutputError.
     """
     bench = bench_of(settings)
@@ -155,7 +155,7 @@ def written_bytes(settings: Matrix | FsyncMatrix, cells: Cells) -> int:
 
 
 def commands(settings: Settings, cells: Iterable[AnyCase]) -> list[list[str]]:
-    """Return the commands with which `run_matrix` measures `cells`, but for those that only look. Pure."""
+    """Return the commands with which `run_matrix` measures `cells`, without those that only look. Pure."""
     bench, to_do = bench_of(settings), list(cells)
     files = bench.files()
     found = [bench.make_folder(), *([files] if files else [])]
@@ -192,7 +192,7 @@ def cache_caution(settings: FileioSettings, meminfo: str) -> str | None:
 
 
 def read_cells(path: Path) -> list[AnyCell]:
-    """Return the finished cells in `path`; none if there is no such file. What is no whole cell is left out.
+    """Return the finished cells in `path`; none if there is no such file. Incomplete cells are left out.
 
     Raises OutputError.
     """

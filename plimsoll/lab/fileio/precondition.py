@@ -2,7 +2,7 @@
 
 The filling is a folder on a backend's disk beside the clone; its file stays in the runs. On disks that exist
 it also outlives a kill -9, so that it need not be written again: `whole` in it holds the name of the filling,
-and is written last. A disk that the lab makes is made anew, and with it the filling.
+and is written last. A disk that the lab creates is created each time, and with it the filling.
 
 When a volume is steady follows the Solid State Storage Performance Test Specification (SSS PTS) 2.0.2 of the
 Storage Networking Industry Association, 1 October 2020, section 2.1.24 "Steady State". Of the values y in the

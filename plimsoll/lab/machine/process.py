@@ -267,7 +267,7 @@ def guarded(command: Sequence[str], stdin_bytes: int | None, become: bool) -> li
 
 
 def text_of(data: bytes) -> str:
-    r"""Return `data` as text; what is no UTF-8 is spelled out (`\xff`)."""
+    r"""Return `data` as text; what is not UTF-8 is spelled out (`\xff`)."""
     return data.decode("utf-8", "backslashreplace")
 
 

@@ -32,7 +32,7 @@ _LEFT_OUT = re.compile(r"(loop|ram|zram|sr|fd|nbd)\d+")
 
 
 def parse(text: str) -> dict[str, dict[str, float]]:
-    """Return the counters by device; lines that are none are left out."""
+    """Return the counters by device; other lines are left out."""
     found = {}
     for line in text.split("\n"):
         words = line.split()

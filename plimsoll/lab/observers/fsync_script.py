@@ -48,7 +48,7 @@ class Probe:
 
     def line(self, now_ns):
         # type: (int) -> str
-        """Return what the one at hand has taken, or takes so far."""
+        """Return what the current one has taken so far."""
         instants = list(self._instants)
         ends = [*instants[1:], now_ns][: len(instants) if len(instants) < 3 else 2]
         took = [str(later - earlier) for earlier, later in zip(instants, ends)]  # noqa: B905 older Pythons

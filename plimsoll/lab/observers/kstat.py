@@ -44,7 +44,7 @@ _SYNCING, _COMMITTED = "S", "C"
 
 
 def parse_kstat(text: str) -> dict[str, float]:
-    """Return the statistics by name; lines that are none are left out."""
+    """Return the statistics by name; other lines are left out."""
     found = {}
     for line in text.split("\n"):
         words = line.split()
@@ -102,7 +102,7 @@ class Group:
 
 
 def parse_groups(text: str) -> list[Group]:
-    """Return the groups of a `txgs` file; lines that are none are left out."""
+    """Return the groups of a `txgs` file; other lines are left out."""
     found = []
     for line in text.split("\n"):
         words = line.split()
@@ -124,7 +124,7 @@ def instant_ns(text: str) -> float | None:
 
 
 class Groups:
-    """The groups of some pools; it remembers which have been told."""
+    """The groups of some pools; it remembers which have been reported."""
 
     def __init__(self, pools: Sequence[str]) -> None:
         self._pools = tuple(pools)

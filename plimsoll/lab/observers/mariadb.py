@@ -126,7 +126,7 @@ COLUMNS = (
 
 
 class Rounds:
-    """What a client printed: the last whole round, and errors, each of which is said once.
+    """What a client printed: the last whole round, and errors, each of which is reported once.
 
     `take` gives a pair whose elapsed time is that between two rounds: after a gap a rate is that of the gap.
     """
@@ -184,7 +184,7 @@ async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Mari
 
 
 async def _tells_waits(machine: Machine, settings: MariadbSettings, say: Say) -> bool:
-    """Return whether performance_schema is on and open: else the whole query would fail, or is in vain."""
+    """Return whether performance_schema is on and open: otherwise the query would fail or be empty."""
     try:
         asked = await machine.run(command(settings, WAITS), timeout_s=_PROBE_TIMEOUT_S, check=False)
     except MachineError:

@@ -225,7 +225,7 @@ def rounds(commands: str, every_s: int, words: Sequence[str]) -> list[str]:
 
 
 class LineStream:
-    """One running process: `take` gets each line of its output. Why it ended is said once."""
+    """One running process: `take` gets each line of its output. Why it ended is reported once."""
 
     def __init__(
         self,

@@ -54,9 +54,9 @@ def command(settings: PhpSettings) -> list[str]:
 
 
 def parse(line: str) -> tuple[int, Reading, str | None] | None:
-    """Return the instant (ns of the host), the figures, and what went wrong; None where it is no answer.
+    """Return the instant (ns of the host), the figures, and what went wrong; None if there is no answer.
 
-    What comes from a site is hostile: what is no number is left out.
+    What comes from a site is hostile: only numbers are kept.
     """
     try:
         said = json.loads(line)

@@ -115,7 +115,7 @@ def _parse_pool(pool: str, lines: Sequence[str]) -> PoolStatus:
 
 
 def _leaves(config: Sequence[str]) -> Iterator[Leaf]:
-    """Yield the vdevs that have none below them, but for spares."""
+    """Yield the vdevs that have none below them, except spares."""
     section = group = ""
     nodes: list[tuple[int, str, str]] = []
     for line in config:

@@ -2,7 +2,7 @@
 
 `zpool iostat -w POOL 1` multiplies its counts by 1 s / (the time since its last line), a little less than 1,
 and cuts them off: one slow write becomes none (print_iostat_histo in cmd/zpool/zpool_main.c). Called without
-an interval it prints all counts since the pool was imported, exactly; what is new since is told here.
+an interval it prints all counts since the pool was imported, exactly; what is new since is computed here.
 """
 
 import math
@@ -47,7 +47,7 @@ def bound_ns(histogram: Mapping[int, int], share: float) -> float | None:
 
 
 def since(now: Round, before: Round) -> Round:
-    """Return what is new in each histogram; nothing of one that fell, since its pool was imported anew."""
+    """Return what is new in each histogram; nothing if it fell, since its pool was re-imported."""
     found = {}
     for name, counts in now.items():
         if (earlier := before.get(name)) is None:

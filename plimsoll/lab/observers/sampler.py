@@ -34,7 +34,7 @@ class HostCsv:
     """
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        """Make `path`, which must not be there: a run has one."""
+        """Create `path`, which must not exist: a run has only one."""
         self.path = path
         self.columns = tuple(columns)
         try:
@@ -101,7 +101,7 @@ class Sampler:
     async def run(self, file: HostCsv, run_start_ns: int, stop: asyncio.Event) -> None:
         """Write a row a second until `stop`; `run_start_ns` is the monotonic instant that `t_ns` counts from.
 
-        A host that does not answer gives empty rows. Raises OutputError when the disk takes no more.
+        A host that does not answer gives empty rows. Raises OutputError when the disk is full.
         """
         start_ns = time.monotonic_ns()
         try:

@@ -1,4 +1,4 @@
-"""What observers are told: their keys in lab.yml, with the file that the lab lets the fsync probe write."""
+"""The settings of observers: their keys in lab.yml, with the file that the lab lets the fsync probe write."""
 
 from dataclasses import dataclass
 from typing import Annotated, Self
@@ -128,7 +128,7 @@ class ObserverOptions(StrictModel):
 
     @property
     def probed(self) -> Probed | None:
-        """The file that the fsync probe writes, which no key of lab.yml tells: the lab names it."""
+        """The file that the fsync probe writes, which is not a key of lab.yml: the lab names it."""
         return self._probed
 
     def probing(self, probed: Probed | None) -> Self:

@@ -225,7 +225,7 @@ def task(answer: Any) -> Task | None:
 
 
 def succeeded(exit_status: str) -> bool:
-    """Return whether a task that ended did what it was for; warnings are no failure."""
+    """Return whether a task that ended did what it was for; warnings do not count."""
     return exit_status == "OK" or exit_status.startswith("WARNINGS")
 
 

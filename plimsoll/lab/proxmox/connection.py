@@ -109,7 +109,7 @@ class FaultKind(Enum):
     """The kinds of errors, by what may be done about them."""
 
     UNREACHED = "the request was never carried out: it may be repeated"
-    UNSURE = "nobody knows whether it was carried out: it may be repeated if it changes nothing"
+    UNSURE = "it is unknown whether it was carried out: it may be repeated if it changes nothing"
     LOCKED = "another task holds the guest: it may be repeated"
     LATER = "it may succeed once the guest is up"
     TAKEN = "the number belongs to another guest"

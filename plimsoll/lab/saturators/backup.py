@@ -281,7 +281,7 @@ def _looks(settings: Backup) -> list[Look]:
     found.append(is_program("saturator", "vzdump"))
     if isinstance(sink, StorageSink):
         problem = (
-            f"saturator.sink.storage: {sink.storage} is no storage of Proxmox Backup Server: pvesm status "
+            f"saturator.sink.storage: {sink.storage} is not a storage of Proxmox Backup Server: pvesm status "
             "names them; for any other, give its folder as sink: {to: folder, folder: /…}"
         )
         found.append(Look(problem, ("sh", "-c", _IS_BACKUP_SERVER, "sh", sink.storage)))
@@ -326,8 +326,8 @@ def vzdump(
 ) -> list[str]:
     """Return the command that backs a guest up; `own`: the folder for its temporary files.
 
-    `copied`: its output goes to a copier, which tells it to end. In the copier's process group it would be
-    told twice, and the second time in the middle of calling the backup off.
+    `copied`: its output goes to a copier, which tells it to end. In the copier's process group it would
+    be signalled twice, the second time in the middle of calling the backup off.
     """
     rate = ["--bwlimit", str(rate_bytes_per_s // 1024)] if rate_bytes_per_s else []
     return ["sh", "-c", _VZDUMP, "sh", str(guest), own, "setsid" if copied else "", *rate, *options]

@@ -68,7 +68,7 @@ def end(_number, _frame):
 
 def copy(source, sink, rate, wrap, word="bytes"):
     # type: (int, int, int | None, int | None, str) -> None
-    """Copy until `source` ends, or until it is told to end; after `wrap` bytes the sink starts anew."""
+    """Copy until `source` ends, or until it is told to end; after `wrap` bytes the sink starts over."""
     copied = [0]
     try:
         copy_on(source, sink, rate, wrap, copied, word)

@@ -89,7 +89,7 @@ def _aimed(settings: Resilver, at: DataLocation) -> Resilver:
         where = f"is on the pool {pool}" if pool else "is on no ZFS pool that the lab knows"
         raise ValueError(
             f"kind: resilver works only on a pool that the lab makes, and this clone {where}: give the "
-            "backend a disk {kind: emulated, filesystem: zfs}, or take the saturator scrub"
+            "backend a disk {kind: emulated, filesystem: zfs}, or use the saturator scrub"
         )
     pointed = settings.model_copy()
     pointed._pool, pointed._folder = pool, str(mounted.parent)

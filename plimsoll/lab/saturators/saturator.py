@@ -241,7 +241,7 @@ class Meter:
         return self._before + self._now
 
     def now(self, process_bytes: int) -> None:
-        """Note what the present process has done so far; less than before is no news."""
+        """Note what the present process has done so far; less than before is ignored."""
         self._now = max(self._now, process_bytes)
 
     def next_process(self) -> None:
@@ -264,7 +264,7 @@ async def last_at_least(seconds: float, work: Awaitable[None]) -> None:
 class LineProgress:
     """Reads the bytes so far from the lines that `form` is found in: by its groups `bytes` and `unit`.
 
-    `each`: a line tells of its own bytes alone.
+    `each`: a line counts only its own bytes.
     """
 
     def __init__(self, form: re.Pattern[str], each: bool = False) -> None:

@@ -173,7 +173,7 @@ class SendLoop(Runner):
                 self.received.next_process()
 
     def _copied(self, line: Line) -> int | None:
-        """Return the bytes that the copier counted; 0 for the sender's figures, which are no error."""
+        """Return the bytes that the copier counted; 0 for the sender's figures, which are not errors."""
         if line.stream == "out":
             if self.received and (arrived := copied_bytes(line.text, "received")) is not None:
                 self.received.now(arrived)

@@ -45,7 +45,7 @@ class RamDiskSink(StrictModel):
 
 
 class FolderSink(StrictModel):
-    """It is written to one file, which each round writes anew."""
+    """It is written to one file, which each round overwrites."""
 
     to: Literal["folder"] = Field(description="`folder`.")
     folder: Folder | Literal["@clone"] = Field(CLONE, description="Folder for the file. Default: the disk's.")

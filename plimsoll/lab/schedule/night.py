@@ -101,8 +101,8 @@ def run_night(
 def exit_code(experiment: int, regress: int | None) -> int:
     """Return a night's exit code. `regress`: None where there was nothing to judge. Pure.
 
-    2: something is to be put right in the settings. 1: something is worse, and that is sure, whatever else
-    the experiment did not come to. 3: it did not finish, or its runs do not allow to tell.
+    2: something must be corrected in the settings. 1: something is worse, and that is sure, whatever else
+    the experiment did not come to. 3: it did not finish, or its runs do not allow a verdict.
     """
     if experiment == 2 or regress == 2:
         return 2
@@ -157,7 +157,7 @@ class ChildPrograms:
         return 128 - status if status < 0 else status
 
     def stop(self, *_: object) -> None:
-        """Tell the one that runs to end, as Ctrl-C does."""
+        """Ask the running program to end, as Ctrl-C does."""
         self.stopped.set()
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
@@ -317,7 +317,7 @@ def _regress(schedule: Schedule, children: ChildPrograms, folder: Path, begins: 
 
 
 def _due(schedule: Schedule, nights: list[Night], at: datetime) -> datetime | None:
-    """Return the last night that is due and was not done. Pure, but for the machine's zone."""
+    """Return the last night that is due and was not done. Pure, except for the machine's time zone."""
     calendar = schedule.nights
     since = max(schedule.installed_at, at - timedelta(days=400))
     due = max(due_instants(calendar, calendar.tzinfo(), since, at), default=None)

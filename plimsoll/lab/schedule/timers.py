@@ -1,4 +1,4 @@
-"""When nights are due, as systemd and cron are told it. Pure.
+"""When nights are due, in the words of systemd and cron. Pure.
 
 A calendar has days of the week and times of the day, in a time zone. A night whose time the zone leaves out
 (clocks go forward) is due at the first instant after the gap; one whose time comes twice (clocks go back) is
@@ -181,7 +181,7 @@ Description=Plimsoll: tonight's run of {name}
 Type=oneshot
 ExecStart={exec_start(command)}
 TimeoutStartSec=infinity
-# To stop it is as Ctrl-C: the experiment removes its clones, and the next night goes on with it.
+# Stopping it is like Ctrl-C: the experiment removes its clones, and the next night continues it.
 KillMode=mixed
 KillSignal=SIGINT
 TimeoutStopSec={STOP_S}

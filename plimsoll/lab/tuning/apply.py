@@ -94,8 +94,8 @@ async def apply_tuning(
 async def put_back(machine: Machine, journal: JournalPlace, on_step: OnStep = lambda _: None) -> None:
     """Put back what `journal` holds and remove it; nothing to do where there is none.
 
-    Doing it twice does no harm. What went away with its disk, dataset or module is no problem. Goes on after
-    a failure; then raises TuningError with all of them, and the journal stays.
+    Doing it twice does no harm. What went away with its disk, dataset or module does not matter. Goes on
+    after a failure; then raises TuningError with all of them, and the journal stays.
     """
     found = await read_journal(machine, journal)
     if found is None:
@@ -118,7 +118,7 @@ async def put_back(machine: Machine, journal: JournalPlace, on_step: OnStep = la
                 [
                     f"{machine.name}: {journal.path}: could not put everything back:",
                     *problems,
-                    f"mend that and try again, or put it back by hand ({by_hand}) and forget it: "
+                    f"fix that and try again, or put it back by hand ({by_hand}) and forget it: "
                     f"rm {journal.path}",
                 ]
             )
@@ -129,7 +129,7 @@ async def put_back(machine: Machine, journal: JournalPlace, on_step: OnStep = la
 async def put_back_all(machine: Machine, say: Callable[[str], None]) -> None:
     """Put back every tuning that a crash left on `machine`, whoever's it was. Raises TuningError.
 
-    Only who has the machine to himself may do so: then none of them is at work.
+    Call it only with exclusive use of the machine: then none of them is at work.
     """
     for place in await journals_on(machine):
         found = await read_journal(machine, place)
@@ -192,7 +192,7 @@ async def write_journal(machine: Machine, place: JournalPlace, put_back: Sequenc
 
 
 async def read_journal(machine: Machine, place: JournalPlace) -> TuningJournal | None:
-    """Return the journal, None where there is none. Raises TuningError if it is no journal."""
+    """Return the journal, or None. Raises TuningError if it is malformed."""
     done = await _done(machine, _READ, place.path)
     if done.status == _ABSENT:
         return None
@@ -202,7 +202,7 @@ async def read_journal(machine: Machine, place: JournalPlace) -> TuningJournal |
 
 
 def parse_journal(path: str, text: str) -> TuningJournal:
-    """Return the journal that `text` is. Raises TuningError if it is none. Pure."""
+    """Return the journal in `text`. Raises TuningError if it is malformed. Pure."""
     try:
         return TuningJournal.model_validate_json(text)
     except ValidationError as error:

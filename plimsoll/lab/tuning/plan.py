@@ -176,7 +176,7 @@ def _lacks(value: Value, absent: frozenset[str]) -> str:
 
 
 def set_values(model: BaseModel | None) -> list[tuple[str, str]]:
-    """Return the settings in `model` that are said, each with its value; none without a model."""
+    """Return the settings given in `model`, each with its value; none without a model."""
     return [(name, str(value)) for name, value in model or () if value is not None]
 
 
@@ -233,8 +233,8 @@ Parts = Mapping[str, Sequence[str]]  # the datasets that a part is on, by its wo
 def resolve_own(tuning: Tuning, devices: Sequence[str], dataset: str | None, parts: Parts) -> Tuning:
     """Return `tuning` with the disk's `devices` and `dataset` in place of `@disk`, and those of `parts`.
 
-    What is said of a device or dataset by its name counts more. A part that is not in `parts` is left out:
-    before the clone is made, it is on no dataset.
+    Settings given for a device or dataset by its name take precedence. A part that is not in `parts` is left
+    out: before the clone is made, it is on no dataset.
     """
     disks, datasets = dict(tuning.disks), dict(tuning.datasets)
     own, ours = disks.pop(OWN_DISK, None), datasets.pop(OWN_DISK, None)
@@ -248,7 +248,7 @@ def resolve_own(tuning: Tuning, devices: Sequence[str], dataset: str | None, par
 
 
 def drop_own(tuning: Tuning) -> Tuning:
-    """Return `tuning` without what is said of `@disk` and of parts."""
+    """Return `tuning` without the settings of `@disk` and of parts."""
     return resolve_own(tuning, (), None, {})
 
 

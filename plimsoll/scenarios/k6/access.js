@@ -1,4 +1,4 @@
-// What a guarded site wants: headers, cookies, a certificate. `plimsoll scenario` has read it from files, of which it has
+// What a guarded site asks for: headers, cookies, a certificate. `plimsoll scenario` has read it from files, of which it has
 // refused those that others may read; a script that is run alone reads them itself.
 
 import encoding from 'k6/encoding';

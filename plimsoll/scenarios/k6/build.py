@@ -28,7 +28,7 @@ class NoK6Error(PlimsollError):
 
 
 def k6_program(say: Say, environment: Mapping[str, str] = os.environ) -> tuple[Path, str]:
-    """Return k6 and its version: the user's own (PLIMSOLL_K6), else the pinned one, built if need be.
+    """Return k6 and its version: the user's own (PLIMSOLL_K6), else the pinned one, built if necessary.
 
     Raises NoK6Error.
     """
@@ -74,7 +74,7 @@ def _own(given: str) -> tuple[Path, str]:
 
 @contextmanager
 def _lock() -> Iterator[None]:
-    """Let one process at a time build: two first uses do not disturb each other."""
+    """Let only one process at a time build."""
     try:
         BINARY.parent.mkdir(exist_ok=True)
         with (BINARY.parent / ".k6.lock").open("w") as file:
@@ -82,13 +82,13 @@ def _lock() -> Iterator[None]:
             yield
     except OSError as error:
         raise NoK6Error(
-            f"{BINARY.parent}: cannot be written ({error.strerror}); set PLIMSOLL_K6 to a k6 of your own"
+            f"{BINARY.parent}: cannot be written ({error.strerror}); set PLIMSOLL_K6 to your own k6"
         ) from None
 
 
 def _build(version: str, say: Say) -> None:
     go = _go()
-    say(f"Building k6 {version} from the Go module proxy: once, some minutes ...")
+    say(f"Building k6 {version} from the Go module proxy (once, takes some minutes) ...")
     temporary = BINARY.parent / f".k6-{os.getpid()}"
     log = BINARY.parent / ".k6-build.log"
     command = [go, "build", "-trimpath", "-o", str(temporary), "go.k6.io/k6"]
@@ -120,7 +120,7 @@ def _build(version: str, say: Say) -> None:
 
 
 def _wait(process: "subprocess.Popen[bytes]", shown: bool) -> None:
-    """Wait for the compiler, which says nothing itself, and show that time passes."""
+    """Wait for the compiler, which prints nothing, and show that time passes."""
     started_s = time.monotonic()
     while process.poll() is None:
         if shown:
@@ -131,7 +131,7 @@ def _wait(process: "subprocess.Popen[bytes]", shown: bool) -> None:
 
 
 def _go() -> str:
-    """Return the Go compiler. Raises NoK6Error where there is none, or an old one."""
+    """Return the Go compiler. Raises NoK6Error if it is missing or too old."""
     go = shutil.which(os.environ.get("GO") or "go")
     if go is None:
         raise NoK6Error(

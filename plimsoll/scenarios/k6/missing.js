@@ -1,12 +1,12 @@
-// Files that a page names and that did not load. The browser's own list of files tells: status 0 is no answer.
-// k6 says nothing of them, and a page that lacks a script may wait for it for ever.
+// Files that a page names and that did not load. The browser's own list of files shows them: status 0 means no answer.
+// k6 says nothing of them, and a page that lacks a script may wait for it forever.
 
 import { Trouble } from './trouble.js';
 
 const LONGEST_PATH = 60; // of 280 characters that an event keeps
 const elsewhere = new Set(); // addresses that redirect to another host
 
-// Before the first page: the list is to have room for all files, and what the page itself forbids is no loss.
+// Before the first page: the list is to have room for all files, and what the page itself forbids does not count.
 export async function watchFiles(context) {
   await context.addInitScript(`(${watch})()`); // as text: k6 1.4 gives a function arguments that are not there
 }
@@ -51,7 +51,7 @@ async function missingFiles(known) {
     .filter((entry) => Object.hasOwn(wanted, entry.initiatorType) && wanted[entry.initiatorType](entry.name))
     .map((entry) => entry.name)
     .filter((name) => !window.plimsollForbidden.has(name) && !elsewhere.includes(name));
-  // A redirect to another host leaves status 0, too: only asking tells.
+  // A redirect to another host leaves status 0, too: only a request shows which.
   const redirects = async (name) => {
     const options = { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(2000) };
     const answer = await fetch(name, options).catch(() => null);

@@ -158,7 +158,7 @@ def resolved(connect_to: str) -> str:
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Make a folder of one's own, and remove it at the end; one whose process was killed goes with the next.
+    """Create a private folder and remove it at the end; that of a killed process is removed by the next one.
 
     Each process holds a lock on its folder, which ends with it.
     """
@@ -289,7 +289,7 @@ def run_status(
 
 
 def too_many_missing(samples: Samples) -> str | None:
-    """Return in words that more files did not load than a site at work lacks; None if not. Pure."""
+    """Return a sentence if more files failed to load than on a working site; else None. Pure."""
     missing, requests = samples.deposit.missing_files, samples.assembler.requests
     if missing <= _MOST_MISSING * requests:
         return None

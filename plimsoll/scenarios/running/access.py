@@ -23,7 +23,7 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: a token
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 _COOKIE_VALUE = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*")  # RFC 6265, 4.1.1: cookie-octet
 _OURS = {
-    "cookie": "put cookies into a file of their own, and give --cookie-file",
+    "cookie": "put cookies into a separate file, and give --cookie-file",
     **dict.fromkeys(
         ("host", "content-length", "transfer-encoding", "connection"), "each request has its own"
     ),
@@ -97,7 +97,7 @@ def read_access(settings: AccessSettings) -> SiteAccess:
 def script_access(access: SiteAccess) -> dict[str, Any]:
     """Return what k6/access.js reads: headers, cookies, and the texts of certificate and key.
 
-    Raises SettingsError for files that went since they were checked.
+    Raises SettingsError for files that have disappeared since they were checked.
     """
     cert, key = access.certificate or (None, None)
     return {
@@ -114,17 +114,17 @@ def read_headers(path: Path) -> Pairs:
     for number, line in _lines(path):
         name, colon, value = line.partition(":")
         if not colon or not _NAME.fullmatch(name):
-            raise SettingsError(f"{path}, line {number} is no header: write Name: value")
+            raise SettingsError(f"{path}, line {number} is not a header: write Name: value")
         value = value.strip()
         if not value or not _VALUE.fullmatch(value):
             raise SettingsError(f"{path}, line {number}: the value of {name} must be ASCII text")
         if remedy := _OURS.get(name.lower()):
             raise SettingsError(f"{path}, line {number}: {name} cannot be set: {remedy}")
         if name.lower() in (other.lower() for other, _ in headers):
-            raise SettingsError(f"{path}, line {number}: {name} is there twice")
+            raise SettingsError(f"{path}, line {number}: {name} is set twice")
         headers.append((name, value))
     if not headers:
-        raise SettingsError(f"{path} has no header: write one Name: value a line")
+        raise SettingsError(f"{path} has no header: write one Name: value per line")
     return tuple(headers)
 
 
@@ -158,14 +158,14 @@ def read_cookies(path: Path, host: str | None = None) -> Pairs:
         else:
             name, equals, value = line.partition("=")
             if not equals:
-                raise SettingsError(f"{path}, line {number} is no cookie: write name=value")
+                raise SettingsError(f"{path}, line {number} is not a cookie: write name=value")
         if not _NAME.fullmatch(name) or not _COOKIE_VALUE.fullmatch(value.strip('"')):
             raise SettingsError(
-                f"{path}, line {number} is no cookie: one name=value, without white space or ;"
+                f"{path}, line {number} is not a cookie: one name=value, without white space or ;"
             )
         cookies[name] = value
     if not cookies:
-        why = f"all {expired} have expired" if expired else "write one name=value a line"
+        why = f"all {expired} have expired" if expired else "write one name=value per line"
         if others:
             why = f"all {expired + others} are of other hosts, or have expired"
         raise SettingsError(f"{path} has no cookie{f' for {host}' if host else ''}: {why}")
@@ -208,7 +208,7 @@ def check_certificate(cert: Path, key: Path | None) -> None:
 
 
 def certificate_text(cert: Path) -> str:
-    """Return the text of a certificate, which is no secret. Raises SettingsError."""
+    """Return the text of a certificate, which is not secret. Raises SettingsError."""
     try:
         return cert.read_text(encoding="ascii")
     except OSError as error:

@@ -116,8 +116,8 @@ def find_failure(reply: Reply) -> StepFailure | None:
     if reply.status == 503 and (_MAINTENANCE.search(text) or reply.headers.get("retry-after") == "600"):
         return StepFailure(
             "upgrade_locked",
-            f"the site is in maintenance mode: {visible_text(text)} If no upgrade is running, one has broken "
-            "off: delete the file .maintenance beside wp-config.php",
+            f"the site is in maintenance mode: {visible_text(text)} If no upgrade is running, an earlier "
+            "one was interrupted: delete the file .maintenance next to wp-config.php",
         )
     if _DISK.search(text):
         return StepFailure("out_of_disk", visible_text(text, _DISK))

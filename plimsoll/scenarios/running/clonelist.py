@@ -33,8 +33,8 @@ from plimsoll.scenarios.running.settings import (
 DEFAULT = Path("plimsoll.yml")
 _MANUAL = "docs/scenarios.md"
 _HEAD = """\
-# The clones that scenarios may change (docs/scenarios.md). An entry with connect_to gives leave only to
-# runs with that very --connect-to: without it, the same address is the live site.
+# The clones that scenarios may change (docs/scenarios.md). An entry with connect_to allows only
+# runs with the same --connect-to: without it, the same address is the live site.
 """
 
 
@@ -43,7 +43,7 @@ class ConsentError(PlimsollError):
 
 
 def require_ready(scenario: str, settings: ScenarioSettings) -> None:
-    """Check that the scenario may start. Raises PlimsollError with all that is against it."""
+    """Check that the scenario may start. Raises PlimsollError with all reasons against it."""
     checks: list[Callable[[], object]] = [lambda: read_access(settings)]
     if isinstance(settings, AccountSettings) and settings.needs_account:
         checks.append(lambda: credentials(settings))
@@ -150,14 +150,14 @@ class Clone(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_or_url)
 
     target: BaseUrl = Field(description="Base URL of the clone.")
-    name: str | None = Field(None, max_length=80, description="What it is called.")
+    name: str | None = Field(None, max_length=80, description="Name of the clone.")
     title: str | None = Field(None, max_length=200, description="What the site calls itself.")
     connect_to: HostPort | None = Field(
-        None, description="HOST:PORT that every run has to give as --connect-to."
+        None, description="HOST:PORT that every run must give as --connect-to."
     )
-    user: str | None = Field(None, description="Account on the site, where a run names none.")
+    user: str | None = Field(None, description="Account on the site, if a run names none.")
     password_file: Path | None = Field(
-        None, description="File of its password, from the folder of this file on."
+        None, description="File of its password, relative to the folder of this file."
     )
 
     @field_validator("password_file")
@@ -173,7 +173,7 @@ class Clone(BaseModel):
         return {"target": value} if isinstance(value, str) else value
 
     def leads(self, target: str, connect_to: str | None) -> bool:
-        """Return True if this entry gives leave to a run with that target and --connect-to."""
+        """Return True if this entry allows a run with that target and --connect-to."""
         if not self.has(target):
             return False
         return self.connect_to is None or self.connect_to.lower() == (connect_to or "").lower()
@@ -197,7 +197,7 @@ class SiteConfig(BaseModel):
     clones: list[Clone] = Field([], description="The clones, each its base URL alone, or keys of its own.")
 
     def of(self, target: str, connect_to: str | None) -> Clone | None:
-        """Return the entry that gives leave; of several that of the longest path, which says most."""
+        """Return the entry that allows the run; of several, the one with the longest path."""
         found = [clone for clone in self.clones if clone.leads(target, connect_to)]
         return max(
             found,
@@ -270,7 +270,7 @@ def without_entry(text: str, unwanted: Callable[[Clone], bool]) -> str:
     if not remaining:
         kept = kept.replace("clones:\n", "clones: []\n", 1) if kept != text else kept
     if parse_model(kept, str(DEFAULT), SiteConfig, _MANUAL).clones != remaining:
-        raise SettingsError(f"entries cannot be taken out of the list: do so by hand (see {_MANUAL})")
+        raise SettingsError(f"entries cannot be removed from the list: remove them by hand (see {_MANUAL})")
     return kept
 
 

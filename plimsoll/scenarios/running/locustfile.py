@@ -87,7 +87,7 @@ class ScenarioUser(User):
     def measure(self, name: str, value: float, unit: str = "ms", ended_ns: int | None = None) -> None:
         """Record a figure other than a request's, with this iteration's number.
 
-        `ended_ns` of `time.monotonic_ns` is when what it tells of ended, default now.
+        `ended_ns` of `time.monotonic_ns` is when the event ended, default now.
         """
         writer = self.session.writer
         t_ns = None if ended_ns is None else max(writer.since_start_ns(ended_ns), 0)
@@ -103,7 +103,7 @@ class ScenarioUser(User):
     def on_start(self) -> None:
         """Begin, when Locust starts this user; the first iteration may have to wait.
 
-        The first user of all begins alone: a wrong password is tried once, not once by each user.
+        The very first user begins alone: a wrong password is tried once, not once per user.
         """
         with self.session.first_alone() as hopeful:
             if not hopeful:
@@ -391,8 +391,8 @@ def users_of(options: dict[str, Any]) -> int | None:
 class FixedDispatcher(UsersDispatcher):
     """Locust's dispatcher for workers that each have a share: users stay with the worker they were given to.
 
-    Locust would deal them anew whenever a worker is missing for some seconds, or says twice that it is ready,
-    and leave a worker that has a share without users.
+    Locust would redistribute them whenever a worker is missing for some seconds, or says twice that it is
+    ready, and leave a worker that has a share without users.
     """
 
     def add_worker(self, worker_node: WorkerNode) -> None:
@@ -485,7 +485,7 @@ class Master:
             environment.runner.quit()
 
     def _have_ended(self, shares: Set[str]) -> bool:
-        """Return True if all shares but these are lost; say which were lost or came back since last asked."""
+        """Return True if all other shares are lost; report the newly lost and those that are back."""
         lost = {share for share in self._shares if self._is_lost(share)} - self._shards.keys()
         for share in sorted(lost - self._lost):
             _print(f"Worker {printable(share)} is lost: the rest of its share of the iterations is not done.")

@@ -85,7 +85,7 @@ class Iterations:
         self.failed_in_a_row = 0 if well else self.failed_in_a_row + 1
 
     def end(self) -> None:
-        """Hand out no more."""
+        """Stop handing out tasks."""
         self.ended = True
 
     @property
@@ -131,7 +131,7 @@ class Session:
 
     @contextmanager
     def first_alone(self) -> Iterator[bool]:
-        """Let one user through alone, and the others together once it is done; False if it ended the work."""
+        """Let one user through alone, then all others together; return False if it ended the work."""
         with self._first_begins:
             if not self._one_has_begun:
                 yield not self.work.ended

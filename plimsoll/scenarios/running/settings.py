@@ -103,7 +103,7 @@ class SiteSettings(BaseModel):
         (
             "insecure",
             lambda its: its.target.startswith("http:"),
-            "over http:// no certificate is shown: name a target of https://",
+            "there are no certificates over http://: give a target with https://",
         ),
     ]
 
@@ -146,7 +146,7 @@ class SiteSettings(BaseModel):
     @field_validator("header_file", "basic_auth_file", "cookie_file", "client_cert", "client_key")
     @classmethod
     def _usable(cls, path: Path | None, info: ValidationInfo) -> Path | None:
-        """Read each file now, so that all that is wrong is said at once."""
+        """Read each file now, so that all problems are reported at once."""
         try:
             _check_file(path, info)
         except SettingsError as error:
@@ -164,7 +164,7 @@ class SiteSettings(BaseModel):
 class ScenarioSettings(SiteSettings):
     """Settings that all scenarios share."""
 
-    seed: int = Field(1, ge=0, description="Seed of articles and images; the same seed makes the same ones.")
+    seed: int = Field(1, ge=0, description="Seed of articles and images; the same seed gives the same ones.")
     out: Annotated[Path, NoLoad("where it is written")] = Field(
         Path("results"), description="Folder for run directories."
     )
@@ -234,7 +234,7 @@ class ChangingSettings(AccountSettings):
             lambda its: (
                 its.i_may_change_this_site and (not its.needs_account or (its.user and its.password_file))
             ),
-            "nothing of the list is needed: take --i-may-change-this-site out",
+            "the list is not needed: remove --i-may-change-this-site",
         ),
     ]
 
@@ -298,7 +298,7 @@ def _check_file(path: Path | None, info: ValidationInfo) -> None:
         case "client_cert":
             certificate_text(path)
             if str(info.data.get("target", "https:")).startswith("http:"):
-                raise SettingsError("is for a target of https://: over http:// no certificate is asked for")
+                raise SettingsError("requires a target with https://: there are no certificates over http://")
         case "client_key" if "client_cert" in info.data and cert is None:
             raise SettingsError("needs --client-cert FILE")
 

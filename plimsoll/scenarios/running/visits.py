@@ -1,4 +1,4 @@
-"""What visitors and members notice while something is done to a site: visits on time, and outages.
+"""What visitors and members notice while a site is being changed: visits on schedule, and outages.
 
 Visits are sent in the open loop, beside whatever the scenario does, and are kept in a file of their own. A
 visit counts where it was due, so a late generator, or a server that holds answers back, moves no edge of an
@@ -71,17 +71,19 @@ class ProbedSettings(ScenarioSettings):
     """Settings of a scenario beside which the site is visited."""
 
     idle_keys: ClassVar[IdleKeys] = [
-        ("probe_pages", lambda its: not its.probe_ms, "there are no visits: give a --probe-ms above 0"),
+        ("probe_pages", lambda its: not its.probe_ms, "there are no visits: give --probe-ms above 0"),
     ]
 
     probe_ms: int = Field(
         100,
         ge=0,
         le=60_000,
-        description="Milliseconds from one visit to the next meanwhile, of each kind of visitor; 0: none.",
+        description="Milliseconds between visits by each kind of visitor during the change; 0: none.",
     )
     probe_pages: str | None = Field(
-        None, description="Paths to visit, by commas; default: some pages that the site's front page names."
+        None,
+        description="Paths to visit, separated by commas; default: some pages that the site's front "
+        "page links to.",
     )
 
 
@@ -142,7 +144,7 @@ class Visits:
             self._close.close()
 
     def wait_until_good(self, since_ns: int, measure: Measure) -> None:
-        """Wait until the site is good again for everybody, and record what everybody felt since `since_ns`.
+        """Wait until the site works again for everybody, and record all outages since `since_ns`.
 
         Where it is not within half a minute, an outage counts to there, and an event says so.
         """
@@ -309,7 +311,7 @@ class Prober:
             each.kill(block=False)
 
     def wait_until_good(self, good_s: float, most_s: float) -> None:
-        """Wait until nobody has had but good pages for `good_s`; for `most_s` at most."""
+        """Wait until everybody has had only good pages for `good_s`, at most for `most_s`."""
         until_ns = self._clock.now_ns() + int(most_s * 1e9)
         while not self._is_good(int(good_s * 1e9)) and self._clock.now_ns() < until_ns:
             self._clock.sleep(_LOOK_S)
@@ -363,7 +365,7 @@ class Prober:
 
 
 class ProbesFile:
-    """`probes.csv`: one line a visit, when it is over. A full disk ends it, and is for the run to say."""
+    """`probes.csv`: one line a visit, when it is over. A full disk ends it; the run reports that."""
 
     def __init__(self, path: Path, since_start_ns: Callable[[int], int]) -> None:
         """Begin the file; `since_start_ns` turns an instant into one of the run. Raises OutputError."""

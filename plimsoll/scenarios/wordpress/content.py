@@ -144,7 +144,7 @@ def make_article(seed: int, number: int, most_bytes: int) -> Article:
 
 
 def revise_article(before: Article, seed: int, number: int, version: int) -> Article:
-    """Return the article as it is saved the `version`th time: one part is written anew, not longer."""
+    """Return the article as it is saved the `version`th time: one part is rewritten, not longer."""
     chance = random.Random(f"revision {seed} {number} {version}")  # noqa: S311 no secret
     mark = _mark(seed, number, version)
     at = [index for index, part in enumerate(before.parts) if part.kind == "paragraph"]
@@ -260,8 +260,7 @@ def make_missing(
 ) -> None:
     """Make photographs 1 … `total` of `seed` that `folder` lacks, on all processors.
 
-    `before` is called first where some are missing: it may refuse. Raises OutputError when the folder takes
-    no more.
+    `before` is called first where some are missing: it may refuse. Raises OutputError when the disk is full.
     """
     missing = [number for number in range(1, total + 1) if not is_whole_jpeg(file_of(folder, seed, number))]
     if not missing:

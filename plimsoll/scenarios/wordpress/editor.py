@@ -71,7 +71,7 @@ class BlockEditor:
         rest.renew()
 
     def autosave(self, article: Article, *, client: SiteClient | None = None, due_ns: int = 0) -> None:
-        """Keep the draft, where there is one."""
+        """Keep the draft, if there is one."""
         if self.post is not None:
             path = f"wp/v2/posts/{self.post}/autosaves"
             status = "publish" if self.link else "draft"

@@ -1,4 +1,4 @@
-"""What the block editor asks for besides the article: its profile for a version of WordPress, its requests.
+"""What the block editor requests in addition to the article, by its profile for a version of WordPress.
 
 None of it is the article: what fails of it is recorded, and the article goes on, as it does in a browser. A
 profile is a YAML file (docs/block-editor.md).

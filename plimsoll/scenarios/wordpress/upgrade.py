@@ -103,7 +103,7 @@ def choose_offer(page: Reply, from_version: str | None, to_version: str | None) 
     if not offers:
         return StepFailure(
             "wrong_version",
-            f"{runs}, and it is offered no newer version: it has been upgraded, or it reaches neither "
+            f"{runs}, and no newer version is offered: it has been upgraded, or it reaches neither "
             "wordpress.org nor a mirror",
         )
     if to_version:
@@ -121,11 +121,12 @@ def choose_offer(page: Reply, from_version: str | None, to_version: str | None) 
 
 
 def find_offer_failure(reply: Reply, from_version: str | None, to_version: str | None) -> StepFailure | None:
-    """Return the reason against the upgrade, or None; a redirect within the admin pages is none."""
+    """Return the reason against the upgrade, or None; a redirect within the admin pages does not count."""
     if logged_out(reply):
         return StepFailure(
             "login_failed",
-            "the site took the login, and asks to log in again: its database stores nothing (disk full?), or "
+            "the site accepted the login, then asks to log in again: its database stores nothing (disk "
+            "full?), or "
             "the login was for another address of the site",
         )
     if (found := find_failure(reply)) or reply.location:
@@ -135,7 +136,7 @@ def find_offer_failure(reply: Reply, from_version: str | None, to_version: str |
 
 
 def read_update_page(reply: Reply) -> UpdatePage:
-    """Read the updates page; forms that install the present version again are no offers."""
+    """Read the updates page; forms that reinstall the present version are not offers."""
     offers = []
     for form in reply.page.xpath("//form[@name='upgrade']"):
         address = action(reply, form)
@@ -267,7 +268,7 @@ class ReplyLines:
 
 
 class UpgradeReply:
-    """An upgrade, as far as its reply tells so far."""
+    """An upgrade, as far as its reply has shown."""
 
     def __init__(self, start_ns: int) -> None:
         """Begin when the button is pressed, at `start_ns`."""
@@ -352,7 +353,7 @@ class UpgradeReply:
         return "download" if _ADDRESS in line.markup and self._known == "start" else None
 
     def _begin(self, name: str, t_ns: int) -> None:
-        """Begin a phase, and those before it whose lines nobody knew, if these are as many."""
+        """Begin a phase, and those before it whose lines were not recognised, if these are as many."""
         between = PHASES[PHASES.index(self._known) + 1 : PHASES.index(name)]
         if len(between) == len(self._unknown):
             for passed, line in zip(between, self._unknown, strict=True):
@@ -391,7 +392,8 @@ def find_upgrade_failure(upgrade: UpgradeReply, reply: Reply) -> StepFailure | N
     if _LOCKED.search(said):
         return StepFailure(
             "upgrade_locked",
-            f"{said} If none is, an earlier one broke off: wait 15 minutes, or delete the option "
+            f"{said} If none is running, an earlier one was interrupted: wait 15 minutes, or delete the "
+            f"option "
             "core_updater.lock (wp option delete core_updater.lock)",
         )
     if b"request-filesystem-credentials-form" in reply.body or b'name="connection_type"' in reply.body:
@@ -463,7 +465,7 @@ def find_front_failure(reply: Reply) -> StepFailure | None:
 def describe_state(reply: Reply) -> str:
     """Return a description of the site after a failed upgrade, from an admin page."""
     if found := find_failure(reply):
-        return f"now the site has trouble of its own: {found.detail}"
+        return f"now the site has another problem: {found.detail}"
     if logged_out(reply):
         return "now the site asks to log in again"
     if "/upgrade.php" in reply.location:

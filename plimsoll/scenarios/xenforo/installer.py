@@ -170,7 +170,7 @@ class Form:
         return Form(self.address, self.method, kept + tuple(further.items()))
 
     def without_token(self) -> "Form":
-        """Return the form as it is but for its token, which is new each time."""
+        """Return the form without its token, which is new each time."""
         return Form(self.address, self.method, tuple(f for f in self.fields if f[0] != TOKEN))
 
 

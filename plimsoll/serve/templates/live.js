@@ -182,7 +182,7 @@
     }
     if (run === null) {
       const before = last && { text: `The last one: ${last.text}`, href: `/runs/${encodeURIComponent(last.key)}` };
-      say("Nothing runs. This page waits for the next run.", before ?? undefined);
+      say("Nothing is running. Waiting for the next run.", before ?? undefined);
     } else if (run.trouble) {
       say(run.trouble);
     } else {
@@ -203,7 +203,7 @@
     const stream = new EventSource(`/live/stream?run=${encodeURIComponent(picked)}`);
     stream.addEventListener("message", (event) => take(JSON.parse(event.data)));
     stream.addEventListener("error", () => {
-      say("This server does not answer. The page goes on when it does.");
+      say("The server does not answer. This page continues when it does.");
       if (stream.readyState === EventSource.CLOSED) {
         setTimeout(follow, 3000);
       }

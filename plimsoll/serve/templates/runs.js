@@ -8,7 +8,7 @@
   const boxes = [...form.querySelectorAll("input[name=run]")];
   form.addEventListener("change", () => {
     const count = boxes.filter((box) => box.checked).length;
-    said.textContent = count === 0 ? "" : count === 2 ? "Two are picked." : `${count} picked: it takes two.`;
+    said.textContent = count === 0 ? "" : count === 2 ? "Two picked." : `${count} picked: pick two.`;
   });
   form.addEventListener("submit", (event) => {
     const count = boxes.filter((box) => box.checked).length;

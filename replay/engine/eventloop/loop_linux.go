@@ -48,7 +48,7 @@ type Loop struct {
 	busy    float64      // the share of its time that the loop was at work of late, 0 to 1
 }
 
-// failure is what the life is told once its own call has ended.
+// failure is reported to the life once its own call has ended.
 type failure struct {
 	c   *exchange.Conn
 	err error

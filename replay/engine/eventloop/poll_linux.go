@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Slots of what is no socket among the events.
+// Slots of events that are not sockets.
 const (
 	wakeSlot  = -1
 	timerSlot = -2
@@ -101,7 +101,7 @@ func (p *poller) wake() {
 	}
 }
 
-// drain makes ready for the next event of a slot that is no socket's.
+// drain makes ready for the next event of a slot that is not a socket's.
 func (p *poller) drain(slot int32) {
 	if slot == timerSlot {
 		p.armedNS = unarmed

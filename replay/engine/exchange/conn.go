@@ -6,7 +6,7 @@ type Conn struct {
 
 	client *client
 	shots  []*Shot // under way; over HTTP/1.x at most one
-	room   int     // requests that it may have under way; 0 until it is open, and once it takes no more
+	room   int     // requests that it may have under way; 0 until it is open, and once it accepts none
 	served int     // requests that were sent on it
 
 	http2, leaving, idle, closed bool

@@ -45,7 +45,7 @@ func (h *Health) note(now int64, kind record.ErrorKind) {
 			h.OnDeath = nil
 		}
 	case record.Timeout:
-		// Nobody knows: neither alive nor dead.
+		// Unknown: neither alive nor dead.
 	default:
 		h.inRow.Store(0)
 	}

@@ -44,8 +44,7 @@ type Plan interface {
 // Never is later than any run ends.
 const Never = int64(1) << 62
 
-// Transport does what a life decides. Its methods do not block and do not call the life; what comes of them is told
-// later.
+// Transport does what a life decides. Its methods do not block and do not call the life; results arrive later.
 type Transport interface {
 	Open(c *Conn, s *Shot) // opens a connection for a request; → Opened, OpenFailed
 	Send(c *Conn, s *Shot) // → Answered, Failed, Refused, Closed

@@ -49,7 +49,7 @@ func (l *Life) unqueue(cl *client, s *Shot) {
 	l.queued.Add(-1)
 }
 
-// release goes on with a connection on which a request has ended: with the next that waits for it, else it becomes idle,
+// release reuses a connection on which a request has ended: with the next that waits for it, else it becomes idle,
 // or makes room for a fresh one or for another client's.
 func (l *Life) release(c *Conn, now int64) {
 	l.fill(c, now)

@@ -169,7 +169,7 @@ func (h *http2Side) leave(code http2.ErrCode) {
 }
 
 // explain turns what went wrong on a connection into an error that KindOf knows, and into what to tell the server;
-// ErrCodeNo where there is nobody to be told.
+// ErrCodeNo where there is nobody to report it to.
 func explain(err error) (http2.ErrCode, error) {
 	var network net.Error
 	var connection http2.ConnectionError

@@ -79,7 +79,7 @@ func isGuests(folder string) bool {
 	return ends && err != nil && !strings.Contains(string(kind), "DEVTYPE=")
 }
 
-// portOf returns the number of a bridge's port behind which a neighbour was seen; 0 where nobody knows. The bridge's
+// portOf returns the number of a bridge's port behind which a neighbour was seen; 0 if unknown. The bridge's
 // table has 16 bytes an entry, of which the first six are the hardware's address and the next is the port
 // (struct __fdb_entry, linux/if_bridge.h).
 func portOf(root, bridge string, neighbour netip.Addr) int64 {

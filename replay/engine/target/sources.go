@@ -27,7 +27,7 @@ func ParseSources(texts []string) (Sources, error) {
 			}
 		}
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("--source-address %q is no address and no prefix: write 10.0.0.5, or 10.0.0.0/28", text))
+			wrong = append(wrong, fmt.Errorf("--source-address %q is neither an address nor a prefix: write 10.0.0.5, or 10.0.0.0/28", text))
 			continue
 		}
 		s.prefixes = append(s.prefixes, prefix)

@@ -93,7 +93,7 @@ func (h *Headers) Digests(digest func(text []byte) string) map[string]string {
 // Host returns the Host header among them, or "".
 func (h *Headers) Host() string { return h.host }
 
-// Each calls use with every header that has a value, but for Host.
+// Each calls use with every header that has a value, except Host.
 func (h *Headers) Each(use func(name, value string)) {
 	for _, one := range h.list {
 		if one.value != "" {
@@ -121,7 +121,7 @@ func (h *Headers) NameClients(names []string) error {
 	return nil
 }
 
-// ClientAddress returns a text of the log as an IP address that may be sent; "" where it is none.
+// ClientAddress returns a text of the log as an IP address that may be sent; "" where it is not one.
 func ClientAddress(text []byte) string {
 	address, err := netip.ParseAddr(string(text))
 	if err != nil || address.Zone() != "" {

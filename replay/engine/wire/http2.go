@@ -130,7 +130,7 @@ func (h *HTTP2Frames) Settle(f *http2.SettingsFrame) (maxOpen int, given bool) {
 }
 
 // HTTP2Length returns the length of the body that a response's headers promise; −1 where they do not. ok is false where
-// it is no length, or another one than before.
+// it is not a length, or a different one than before.
 func HTTP2Length(f *http2.MetaHeadersFrame) (length int64, ok bool) {
 	length = -1
 	for _, field := range f.RegularFields() {
@@ -148,8 +148,8 @@ func HTTP2Length(f *http2.MetaHeadersFrame) (length int64, ok bool) {
 // Leave tells the server why the connection ends.
 func (h *HTTP2Frames) Leave(code http2.ErrCode) { _ = h.framer.WriteGoAway(0, code, nil) }
 
-// HTTP2Status returns the status in a response's headers: 0 in trailers, which have none. ok is false where it is no
-// status.
+// HTTP2Status returns the status in a response's headers: 0 in trailers, which have none. ok is false where it is
+// not a status.
 func HTTP2Status(f *http2.MetaHeadersFrame) (status int, ok bool) {
 	text := f.PseudoValue("status")
 	if text == "" {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// ErrBadResponse says that what the server sent is no HTTP/1.x response.
+// ErrBadResponse says that the server did not send an HTTP/1.x response.
 var ErrBadResponse = errors.New("not an HTTP response")
 
 // ErrClosedEarly says that the server closed before the response was whole.
@@ -140,7 +140,7 @@ func (p *ResponseParser) cut(b []byte) (line, rest []byte, ended bool, err error
 	return line, rest, ended, nil
 }
 
-// take goes on with a whole line.
+// take parses a whole line.
 func (p *ResponseParser) take(line []byte) (err error) {
 	switch p.state {
 	case inStatusLine:

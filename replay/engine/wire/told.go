@@ -12,7 +12,8 @@ const (
 	maxCookiesTold = 64
 )
 
-// Told is what an answer tells a client that keeps cookies. It comes from the site: whoever uses it trusts nothing in it.
+// Told is what an answer says to a client that keeps cookies. It comes from the site: whoever uses it trusts nothing in
+// it.
 type Told struct {
 	Location  string
 	SetCookie []string

@@ -234,6 +234,6 @@ def test_on_a_terminal_it_asks(site_block: Site, tmp_path: Path) -> None:
             os.close(outer)
             os.close(inner)
         assert done.returncode == (1 if left else 0), done.stdout + done.stderr
-        assert "for good?" in done.stderr
+        assert "permanently?" in done.stderr
         assert (bearing(site_block, name) > 0) == left
     assert clean_up(site_block, "--run", name, "--yes").returncode == 0

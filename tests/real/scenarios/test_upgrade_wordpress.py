@@ -365,7 +365,7 @@ def test_a_site_that_is_the_newest_is_left_alone(site: Site, tmp_path: Path) -> 
     newest = upgrade(site, tmp_path)
     assert newest.code == 1
     assert newest.errors == [("update page", "wrong_version")]
-    assert "it is offered no newer version" in newest.facts["reason"]
+    assert "no newer version is offered" in newest.facts["reason"]
 
 
 def _folder(tmp_path: Path, name: str) -> Path:

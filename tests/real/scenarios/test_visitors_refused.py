@@ -43,7 +43,7 @@ def test_a_front_page_behind_a_login_is_said(k6: Path, tmp_path: Path) -> None:
         done = visit(url, tmp_path)
     assert done.returncode == 1, done.stderr
     assert (
-        f"failed: front page: status 401: it wants a login: give that with --basic-auth-file: {url}/"
+        f"failed: front page: status 401: it requires a login: give one with --basic-auth-file: {url}/"
         in done.stdout
     )
     assert facts(tmp_path / "latest")["status"] == "failed"

@@ -167,7 +167,7 @@ def test_two_runs_are_picked_and_compared_by_keyboard(browser: Browser, served: 
     tab = Tab(browser, served.url)
     page = tab.page
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     page.get_by_role("searchbox").focus()
     page.keyboard.type("run-")
     page.keyboard.press("Enter")
@@ -175,7 +175,7 @@ def test_two_runs_are_picked_and_compared_by_keyboard(browser: Browser, served: 
     for name in ("sata", "nvme"):
         page.get_by_role("checkbox", name=re.compile(name)).focus()
         page.keyboard.press("Space")
-    assert page.inner_text("#picked") == "Two are picked."
+    assert page.inner_text("#picked") == "Two picked."
     page.keyboard.press("Enter")
     page.wait_for_url("**/compare?**")
     tab.drawn()

@@ -45,4 +45,4 @@ def test_a_problem_is_a_sentence(why: str, value: object, says: str) -> None:
 def test_a_caller_says_what_a_strange_key_is() -> None:
     with pytest.raises(ValidationError) as caught:
         _Gate.model_validate({"limit": 1, "x": 2})
-    assert [each.text for each in problems_of(caught.value, "is no option")] == ["is no option"]
+    assert [each.text for each in problems_of(caught.value, "is not an option")] == ["is not an option"]

@@ -132,7 +132,7 @@ REFUSED: list[tuple[str, Callable[[Path], list[Path]], tuple[str | None, str | N
         "no run of the backend xfs; it has nvme, sata",
     ),
     ("the same twice", lambda p: [write_both(p)], ("sata", "sata"), "is on both sides"),
-    ("a run that is damaged, by name", lambda p: [_damaged(p), p], (None, None), "is no JSON"),
+    ("a run that is damaged, by name", lambda p: [_damaged(p), p], (None, None), "is not JSON"),
 ]
 
 
@@ -214,7 +214,7 @@ UNFIT: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "run.json is cut off",
         lambda p: (p / "run.json").write_text('{"format": 1,'),
-        "is no JSON; it was cut off",
+        "is not JSON; it was cut off",
     ),
     ("run.json is missing", lambda p: (p / "run.json").unlink(), "run.json is missing"),
     ("another format", lambda p: change(p, format=2), "is of format 2"),

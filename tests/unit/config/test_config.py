@@ -65,13 +65,13 @@ WRONG = [
         "a key that is none",
         {"go": {"pase": 2}},
         {},
-        "plimsoll.toml: top.go.pase: is no option: did you mean pace?",
+        "plimsoll.toml: top.go.pase: is not an option: did you mean pace?",
     ),
     ("no list", {"go": {"header": "x"}}, {}, "top.go.header: must be a list: [one, another]"),
     ("a list", {"go": {"pace": [1]}}, {}, "top.go.pace: must be one value"),
     ("a word for a flag", {"go": {"loud": "very"}}, {}, "top.go.loud: must be true or false"),
     ("a table for a value", {"go": {"pace": {"a": 1}}}, {}, "must be text, a number, or true or false"),
-    ("consent", {"go": {"yes": True}}, {}, "top.go.yes: cannot be a default: say --yes each time"),
+    ("consent", {"go": {"yes": True}}, {}, "top.go.yes: cannot be a default: give --yes each time"),
     (
         "consent in the environment",
         {},
@@ -102,7 +102,7 @@ def test_a_section_of_a_command_is_checked_when_that_is_called() -> None:
     write("[schedule.instal]\n[lab.check]\nno_prob = true\n")
     done = run("lab", "check", "x.yml")
     assert done.exit_code == 2
-    assert "Error: plimsoll.toml: lab.check.no_prob: is no option: did you mean no-probe?" in done.output
+    assert "Error: plimsoll.toml: lab.check.no_prob: is not an option: did you mean no-probe?" in done.output
 
 
 SECRETS = [
@@ -120,7 +120,7 @@ def test_secrets_are_refused_and_not_shown(why: str, text: str) -> None:
     for words in (["config"], ["run", "lab.yml"]):
         done = run(*words)
         assert done.exit_code == 2, why
-        assert "looks like a secret, and this file is no place for one" in done.output
+        assert "looks like a secret, which must not be in this file" in done.output
         assert "hunter2" not in done.output
 
 
@@ -164,7 +164,7 @@ def test_nothing_is_set() -> None:
 
 BROKEN = [
     ("no TOML", "[run", "plimsoll.toml: is not TOML: "),
-    ("no command", "[rnu]\n", "plimsoll.toml: rnu: is no command: did you mean run?"),
+    ("no command", "[rnu]\n", "plimsoll.toml: rnu: is not a command: did you mean run?"),
     ("a scenario", "[scenario.visitors]\nrate = 5\n", "plimsoll.toml: scenario: takes no defaults"),
     ("a value for a command", "run = 5\n", "plimsoll.toml: run: must be a table: [run]"),
 ]
@@ -179,7 +179,7 @@ def test_a_file_that_is_wrong_is_told(why: str, text: str, says: str) -> None:
 
 def test_another_file_is_named_by_a_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIMSOLL_CONFIG", str(folder / "mine.toml"))
-    assert "is not there: correct or unset PLIMSOLL_CONFIG" in run("config").output
+    assert "does not exist: correct or unset PLIMSOLL_CONFIG" in run("config").output
     (folder / "mine.toml").write_text("[compare]\ngates = 'x'\n")
     assert f"({folder / 'mine.toml'})" in run("config").output
 

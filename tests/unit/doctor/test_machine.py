@@ -40,7 +40,7 @@ ROWS: list[tuple[str, Check, Verdict, str, str]] = [
     ("any number of files", files(-1), "good", "unlimited", ""),
     ("enough files", files(20_000), "good", "20,000", ""),
     ("files for some connections", files(1024), "caution", "1,024", "past 960 connections, requests wait"),
-    ("files for hardly any", files(300), "bad", "300", "refuses so few"),
+    ("files for hardly any", files(300), "bad", "300", "needs more"),
     ("the usual ports", ports("32768\t60999"), "good", "28,232", ""),
     ("few ports", ports("60000 60999"), "caution", "1,000", "--source-address"),
     ("no such file", ports(""), "unknown", "unknown", ""),
@@ -57,7 +57,7 @@ ROWS: list[tuple[str, Check, Verdict, str, str]] = [
         steal(STAT.format(busy=0, stolen=5), STAT.format(busy=900, stolen=105)),
         "caution",
         "10 %",
-        "shares its processors with nobody",
+        "does not share its processors",
     ),
     (
         "no time passed",

@@ -131,8 +131,8 @@ def test_all_shards_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         merge_shards([tmp_path], tmp_path / "merged")
     lines = str(refused.value).splitlines()
     assert len(lines) == 2
-    assert f"{tmp_path / '1' / 'run.json'}: is no JSON" in lines[0]
-    assert f"{tmp_path / '2' / 'requests.npy'}: is no NumPy file" in lines[1]
+    assert f"{tmp_path / '1' / 'run.json'}: is not JSON" in lines[0]
+    assert f"{tmp_path / '2' / 'requests.npy'}: is not a NumPy file" in lines[1]
 
 
 @pytest.mark.parametrize(

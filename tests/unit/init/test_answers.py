@@ -79,16 +79,16 @@ LIMITS = [
     ("no more errors at all", "0% errors=0%", Limits(1.0, None, 0.0)),
 ]
 NO_LIMITS = [
-    ("nothing", "", "say how much slower"),
-    ("errors alone", "errors=1%", "say how much slower"),
-    ("a bare number", "10", "10: is no limit: say 10%"),
-    ("a factor", "1.1x", "1.1x: is no limit"),
-    ("errors in time", "10% errors=5ms", "errors=5ms: is no limit"),
+    ("nothing", "", "write how much slower"),
+    ("errors alone", "errors=1%", "write how much slower"),
+    ("a bare number", "10", "10: is not a limit: write 10%"),
+    ("a factor", "1.1x", "1.1x: is not a limit"),
+    ("errors in time", "10% errors=5ms", "errors=5ms: is not a limit"),
     ("more errors than requests", "10% errors=101%", "is more than all requests"),
-    ("no time", "0ms", "nothing answers in no time"),
+    ("no time", "0ms", "no response takes zero time"),
     ("a hundred times as slow", "10000%", "allows over ten times"),
-    ("less than nothing", "-5%", "-5%: is no limit"),
-    ("another alphabet's digits", "١٠%", "is no limit"),
+    ("less than nothing", "-5%", "-5%: is not a limit"),
+    ("another alphabet's digits", "١٠%", "is not a limit"),
 ]
 
 
@@ -142,7 +142,7 @@ def test_what_lies_under_a_folder(tmp_path: Path) -> None:
     assert under(Disk("a", folder), mount("ext4", "/dev/none")) == Under()
     with pytest.raises(ValueError, match=r"lies in the dataset tank: name where one is mounted, /$"):
         under(Disk("a", folder), mount("zfs", "tank", "/"))
-    with pytest.raises(ValueError, match="a: /nowhere is no folder here: make it, or name another"):
+    with pytest.raises(ValueError, match="a: /nowhere is not a folder here: create it, or name another"):
         under(Disk("a", "/nowhere"), "")
 
 

@@ -270,7 +270,7 @@ def test_the_table_has_its_columns_and_hostile_names_harm_nothing() -> None:
 
 
 OPTIONS: dict[str, Any] = {"file_size": "2G", "time_s": "30", "direct": False}
-RECIPE = "--preset: etcd's recipe says all itself: leave time-s out"
+RECIPE = "--preset: etcd's recipe sets everything itself: leave time-s out"
 REFUSED = [
     ("a call that is none", {"calls": "sync"}, "--calls: must be fdatasync or fsync"),
     ("an engine that fio has elsewhere", {"engines": "windowsaio"}, "--engines: must be sync, psync"),

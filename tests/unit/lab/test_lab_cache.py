@@ -86,7 +86,7 @@ def test_of_a_site_that_exists_only_what_is_wanted_is_known() -> None:
 
 
 REFUSED = [
-    ("cold, where a site exists", "cold", (None, STATIC), "cold cannot be brought about on b0: the lab"),
+    ("cold, where a site exists", "cold", (None, STATIC), "caches cannot be made cold on b0: the lab"),
     ("warm, where a site exists", "warm", (None, STATIC), "warm cannot be brought about on b0: the lab"),
     ("warm, in a guest", "warm", (EXT4, QEMU), "only the guest itself can read the files in its disk (qemu)"),
     ("no such state", "hot", (EXT4, {"driver": "compose"}), "cache"),
@@ -114,7 +114,7 @@ def test_lab_check_looks_whether_a_cache_that_others_share_can_be_emptied() -> N
         assert backend.disk
         looked[name] = can_be_cold(make_disk(backend.disk, Label("lab"), "b0", "/w").place(), "b0")
     assert looked["own"] == looked["ext4"] == []
-    assert [look.problem for look in looked["pool"]] == ["cache: cold cannot be brought about on b0"]
+    assert [look.problem for look in looked["pool"]] == ["cache: caches cannot be made cold on b0"]
 
 
 class Host:
@@ -214,7 +214,7 @@ def test_where_zfs_has_no_limits_it_is_refused_in_a_sentence(script: str, tmp_pa
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(
-        "others share the pool's cache (ARC), and this ZFS has no limits of it to lower"
+        "others share the pool's cache (ARC), and this ZFS (zfs-fuse) has no limits to lower"
     )
     assert done.stderr.count("\n") == 1
 

@@ -78,7 +78,7 @@ RUNS = [
     ("input that nobody reads is no error", ["true"], b"x" * 200_000, 0, "", ""),
     ("errors stand apart", ["sh", "-c", "echo out; echo err >&2; exit 3"], None, 3, "out\n", "err\n"),
     ("a signal is 128 and its number", ["sh", "-c", "kill -9 $$"], None, 137, "", ""),
-    ("what is no UTF-8 is spelled out", ["printf", "\\377"], None, 0, "\\xff", ""),
+    ("what is not UTF-8 is spelled out", ["printf", "\\377"], None, 0, "\\xff", ""),
 ]
 
 

@@ -200,7 +200,7 @@ DOUBTS: list[tuple[str, Callable[[Path], object], str]] = [
     ),
     ("a run lies elsewhere", lambda path: rewrite(path, scenario="other"), "other did not run on slow-disk."),
     ("its format is another", lambda path: rewrite(path, format=2), "cannot be read: "),
-    ("run.json is cut off", lambda path: (path / "run.json").write_text("{"), "is no JSON; it was cut off"),
+    ("run.json is cut off", lambda path: (path / "run.json").write_text("{"), "is not JSON; it was cut off"),
     ("there are no records", lambda path: (path / "requests.npy").unlink(), "requests.npy is missing"),
     (
         "all is warm-up",
@@ -240,7 +240,7 @@ def test_one_run_a_backend_is_no_comparison(tmp_path: Path) -> None:
 def test_what_was_named_itself_has_to_be_readable(tmp_path: Path) -> None:
     one = write_experiment(tmp_path, 1)[0]
     (one / "run.json").write_text("{")
-    with pytest.raises(RunDirectoryError, match="is no JSON"):
+    with pytest.raises(RunDirectoryError, match="is not JSON"):
         make_report([one, tmp_path])
     (tmp_path / "02-replay" / "run.json").write_text("{")
     with pytest.raises(RunDirectoryError) as refused:
@@ -331,7 +331,7 @@ def test_facts_that_are_no_numbers_are_refused_and_named(tmp_path: Path) -> None
     rewrite(paths[0], storage={"facts": {"cpus": float("inf"), "none": None}})
     made = make_report([tmp_path])
     assert len(made.runs) == len(paths) - 1
-    assert "storage.facts.cpus: is no figure" in made.unreadable[0]
+    assert "storage.facts.cpus: is not a usable number" in made.unreadable[0]
     assert json.dumps(made.as_json(), allow_nan=False)
 
 

@@ -71,7 +71,7 @@ KINDS: list[tuple[str, Spoil, str]] = [
     ("a removed directory", shutil.rmtree, "3 of the 4 runs of experiment one-machine are here"),
     ("no records", lambda run: (run / "requests.npy").unlink(), "requests.npy is missing"),
     ("an empty requests.npy", lambda run: (run / "requests.npy").write_bytes(b""), "holds no request"),
-    ("an empty run.json", lambda run: (run / "run.json").write_text(""), "is no JSON; it was cut off"),
+    ("an empty run.json", lambda run: (run / "run.json").write_text(""), "is not JSON; it was cut off"),
     ("another format", lambda run: rewrite(run, format=2), "is of format 2; this version"),
     (
         "a summary of another format",
@@ -81,7 +81,7 @@ KINDS: list[tuple[str, Spoil, str]] = [
     (
         "a truncated summary",
         lambda run: (run / "summary.json").write_text('{"for'),
-        "summary.json: is no JSON",
+        "summary.json: is not JSON",
     ),
     ("no summary", lambda run: (run / "summary.json").unlink(), "summary.json is missing"),
     ("a record that is cut off", _torn, "is truncated: the last record of requests.npy is cut off"),

@@ -128,10 +128,10 @@ _FEWER = {name: kind for name, kind in COLUMNS.items() if name != "route"}
 BAD: list[tuple[str, Callable[[Path], object], type[PlimsollError], str]] = [
     ("no run.json", _without("run.json"), RunDirectoryError, "run.json is missing"),
     ("no requests.npy", _without("requests.npy"), RunDirectoryError, "requests.npy is missing"),
-    ("cut-off run.json", _with("run.json", '{"format": 1, "sc'), DamagedFileError, "is no JSON"),
-    ("empty run.json", _with("run.json", ""), DamagedFileError, "is no JSON"),
-    ("binary run.json", _with("run.json", bytes(range(256))), DamagedFileError, "is no JSON"),
-    ("deep run.json", _with("run.json", "[" * 100_000), DamagedFileError, "is no JSON"),
+    ("cut-off run.json", _with("run.json", '{"format": 1, "sc'), DamagedFileError, "is not JSON"),
+    ("empty run.json", _with("run.json", ""), DamagedFileError, "is not JSON"),
+    ("binary run.json", _with("run.json", bytes(range(256))), DamagedFileError, "is not JSON"),
+    ("deep run.json", _with("run.json", "[" * 100_000), DamagedFileError, "is not JSON"),
     ("a list as run.json", _with("run.json", "[1]"), DamagedFileError, "holds no JSON object"),
     ("a later format", _with("run.json", '{"format": 2}'), FormatVersionError, "is of format 2"),
     ("no format", _with("run.json", "{}"), FormatVersionError, "is of format null"),
@@ -147,7 +147,7 @@ BAD: list[tuple[str, Callable[[Path], object], type[PlimsollError], str]] = [
     ("an empty requests.npy", _with("requests.npy", b""), NoRequestsError, "holds no request"),
     ("a header only", _with("requests.npy", header()), NoRequestsError, "holds no request"),
     ("less than a record", _with("requests.npy", header() + bytes(67)), NoRequestsError, "holds no request"),
-    ("zeros", _with("requests.npy", bytes(10_000)), DamagedFileError, "is no NumPy file"),
+    ("zeros", _with("requests.npy", bytes(10_000)), DamagedFileError, "is not a NumPy file"),
     ("a longer header", _with("requests.npy", header().replace(b"\xf6\x01", b"\xf6\x02") + bytes(999)),
      DamagedFileError, "512 bytes"),
     ("a broken header", _with("requests.npy", header().replace(b"(", b"[") + bytes(999)),
@@ -184,7 +184,7 @@ def test_what_is_no_directory_is_said(tmp_path: Path) -> None:
 
 def test_a_folder_of_runs_names_its_latest(tmp_path: Path) -> None:
     write_run(tmp_path / "latest", records(10))
-    with pytest.raises(RunDirectoryError, match=r"no run directory; .*/latest is one$"):
+    with pytest.raises(RunDirectoryError, match=r"not a run directory; .*/latest is one$"):
         RunDirectory.open(tmp_path)
 
 

@@ -160,21 +160,26 @@ def test_a_measure_that_is_no_figure_is_named_as_damaged(run: Path, what: str, v
 
 
 KEYS: list[tuple[str, str, Any, str]] = [
-    ("run.json", "warmup_s", float("nan"), "warmup_s: is no figure"),
-    ("run.json", "warmup_s", 1e300, "warmup_s: is no figure"),
+    ("run.json", "warmup_s", float("nan"), "warmup_s: is not a usable number"),
+    ("run.json", "warmup_s", 1e300, "warmup_s: is not a usable number"),
     ("run.json", "warmup_s", 1e12, "warmup_s: "),
-    ("run.json", "scenario_settings", {"rate": [1, float("inf")]}, "scenario_settings.rate.1: is no figure"),
+    (
+        "run.json",
+        "scenario_settings",
+        {"rate": [1, float("inf")]},
+        "scenario_settings.rate.1: is not a usable number",
+    ),
     ("run.json", "experiment", {"name": "x", "of": 1 << 63}, "experiment.of: "),
-    ("run.json", "experiment", {"name": "x", "of": 10**400}, "experiment.of: is no figure"),
+    ("run.json", "experiment", {"name": "x", "of": 10**400}, "experiment.of: is not a usable number"),
     ("run.json", "started_at", "0001-01-01T00:00:00+14:00", "started_at: "),
     ("run.json", "scenario", "", "scenario: "),
-    ("summary.json", "duration_s", float("inf"), "duration_s: is no figure"),
+    ("summary.json", "duration_s", float("inf"), "duration_s: is not a usable number"),
     ("summary.json", "requests", {"sent": -1}, "requests.sent: "),
     (
         "summary.json",
         "measures",
         {"tea": {"unit": "ms", "mean": float("nan")}},
-        "measures.tea.mean: is no figure",
+        "measures.tea.mean: is not a usable number",
     ),
     ("summary.json", "records_sha256", "abc", "records_sha256: "),
 ]

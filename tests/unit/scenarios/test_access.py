@@ -50,13 +50,13 @@ HEADERS = [
         f"# mine\n\nX-Gate: {TOKEN}\nX-B:b: c \n",
         (("X-Gate", TOKEN), ("X-B", "b: c")),
     ),
-    ("no colon", "X-Gate\n", "line 1 is no header"),
-    ("a name with a space", "X Gate: 1\n", "line 1 is no header"),
+    ("no colon", "X-Gate\n", "line 1 is not a header"),
+    ("a name with a space", "X Gate: 1\n", "line 1 is not a header"),
     ("no value", "\nX-Gate:\n", "line 2: the value of X-Gate"),
     ("a value that is not ASCII", "X-Gate: \u00e4\n", "must be ASCII"),
     ("cookies have a file of their own", "cookie: a=b\n", "--cookie-file"),
     ("the host is the target's", "Host: other\n", "cannot be set"),
-    ("twice", "A: 1\na: 2\n", "line 2: a is there twice"),
+    ("twice", "A: 1\na: 2\n", "line 2: a is set twice"),
     ("nothing", "# none\n", "has no header"),
 ]
 
@@ -78,7 +78,7 @@ COOKIES = [
     ("a browser's file", f"# Netscape HTTP Cookie File\n{NETSCAPE.format(0)}\n", (("gate", TOKEN),)),
     ("a cookie that scripts cannot see", f"#HttpOnly_{NETSCAPE.format(4102444800)}\n", (("gate", TOKEN),)),
     ("an old one", NETSCAPE.format(1), "all 1 have expired"),
-    ("two in a line", "a=b; c=d\n", "line 1 is no cookie"),
+    ("two in a line", "a=b; c=d\n", "line 1 is not a cookie"),
     ("no value", "gate\n", "write name=value"),
     ("nothing", "", "has no cookie"),
 ]
@@ -171,7 +171,7 @@ def test_certificates_and_keys_have_to_fit(tmp_path: Path, pair: tuple[Path, Pat
     assert "asks for a passphrase" in said(client_cert=cert, client_key=closed)
     no_key = secret(tmp_path / "no.key", cert.read_text())
     assert "holds no private key" in said(client_cert=cert, client_key=no_key)
-    assert "target of https://" in said(client_cert=cert, client_key=key, target=URL)
+    assert "target with https://" in said(client_cert=cert, client_key=key, target=URL)
     key.chmod(0o640)
     assert f"chmod 600 {key}" in said(client_cert=cert, client_key=key)
     both.chmod(0o644)

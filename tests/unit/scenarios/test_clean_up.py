@@ -92,8 +92,8 @@ def test_the_workers_of_a_run_each_have_a_name(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    (["--run", "holiday"], "holiday is no run's name", "somebody's own word"),
-    (["--run", f"{NAME}*"], "is no run's name", "a pattern"),
+    (["--run", "holiday"], "holiday is not the name of a run", "somebody's own word"),
+    (["--run", f"{NAME}*"], "is not the name of a run", "a pattern"),
     (["--run", "all", "--run", NAME], "all cannot be combined", "all and one of them"),
     (["--yes"], "--yes: name the runs", "nobody said which"),
     (["--yes", "--dry-run", "--run", NAME], "cannot be combined with --dry-run", "both"),

@@ -66,7 +66,7 @@ def test_an_option_without_effect_is_a_caution(tmp_path: Path, monkeypatch: pyte
     result = run(
         *("upgrade-xenforo", "--target", "http://127.0.0.1:9"), "--probe-ms", "0", "--probe-pages", "/"
     )
-    said = "Caution: --probe-pages: has no effect: there are no visits: give a --probe-ms above 0, or leave"
+    said = "Caution: --probe-pages: has no effect: there are no visits: give --probe-ms above 0, or leave"
     assert said in result.stderr
 
 

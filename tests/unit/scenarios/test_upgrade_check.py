@@ -133,7 +133,7 @@ STATES = [
         reply("<html>…</html>", 503, retry_after="600"),
         "delete the file .maintenance",
     ),
-    ("broken", reply("<b>Fatal error</b>: no function x()"), "now the site has trouble of its own: "),
+    ("broken", reply("<b>Fatal error</b>: no function x()"), "now the site has another problem: "),
     ("something else", reply("<p>Hello</p>"), "now it says: Hello"),
 ]
 

@@ -153,7 +153,7 @@ def test_a_report_that_is_a_link_is_not_served(
 def test_a_run_that_cannot_be_read_says_why(served: Path) -> None:
     (served / "run-0" / "requests.npy").write_bytes(b"x" * 2000)
     answer = _get(served, f"/runs/{_key('run-0')}")
-    assert "is no NumPy file" in answer.text
+    assert "is not a NumPy file" in answer.text
     assert _get(served, f"/runs/{_key('run-0')}/report").status == 409
     assert _get(served, f"/compare?run={_key('run-0')}&run={_key('run-1')}").status == 409
 

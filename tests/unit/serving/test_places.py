@@ -61,9 +61,9 @@ def test_what_is_no_history_of_ours_is_told(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE night (id)")
     connection.close()
-    with pytest.raises(HistoryError, match=r"is no history of Plimsoll"):
+    with pytest.raises(HistoryError, match=r"is not a history of Plimsoll"):
         read_nights(path)
-    assert "is no history of Plimsoll" in ask(Application(tmp_path).app(), "/nights").text
+    assert "is not a history of Plimsoll" in ask(Application(tmp_path).app(), "/nights").text
     (tmp_path / "damaged.sqlite").write_bytes(b"SQLite format 3\x00" + b"x" * 4000)
     with pytest.raises(HistoryError, match=r"cannot be read"):
         read_nights(tmp_path / "damaged.sqlite")

@@ -27,9 +27,9 @@ from tests.support.waiting import wait_for
 @pytest.mark.parametrize(
     ("says", "arguments", "environment", "told"),
     [
-        ("no folder", ["none"], {}, "there is no such folder"),
-        ("all the world, without a token", [".", "--listen", "0.0.0.0:0"], {}, "which takes a token"),
-        ("a name, without a token", [".", "--listen", "lab.example.org:0"], {}, "which takes a token"),
+        ("no folder", ["none"], {}, "no such folder"),
+        ("all the world, without a token", [".", "--listen", "0.0.0.0:0"], {}, "so a token is required"),
+        ("a name, without a token", [".", "--listen", "lab.example.org:0"], {}, "so a token is required"),
         ("no address", [".", "--listen", "8090"], {}, "give HOST:PORT"),
         ("a short token", ["."], {"PLIMSOLL_SERVE_TOKEN": "short"}, "16 or more letters and digits"),
         ("no token in a file", [".", "--token-file", "none"], {}, "none cannot be read"),
