@@ -190,5 +190,5 @@ def last_filling(every: Sequence[VolumeRound], volume: str) -> list[VolumeRound]
 
 
 def read_rounds(path: Path) -> list[VolumeRound]:
-    """Return the rounds in `path`, of all volumes and fillings; a line that is none is left out."""
+    """Return the rounds in `path`, of all volumes and fillings; other lines are left out."""
     return [one for value in read_lines(path) if (one := round_of(value))]
