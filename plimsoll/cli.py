@@ -32,7 +32,7 @@ _COMMANDS = {
     "report": "plimsoll.analysis.report.report:report",
     "scenario": "plimsoll.scenarios.scenario:scenario",
     "schedule": "plimsoll.lab.schedule:schedule",
-    "schema": "plimsoll.schema:schema",
+    "schema": "plimsoll.completion:schema",
     "serve": "plimsoll.serve:serve",
     "signoff": "plimsoll.analysis.signoff.signoff:signoff",
 }

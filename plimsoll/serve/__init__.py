@@ -9,6 +9,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 
 _DEFAULT = "127.0.0.1:8090"
+TOKEN_VARIABLE = "PLIMSOLL_SERVE_TOKEN"  # noqa: S105 its name
 
 
 @click.command()
@@ -24,8 +25,7 @@ _DEFAULT = "127.0.0.1:8090"
     "--token-file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Require the token in the first line of this file. Default: the token in PLIMSOLL_SERVE_TOKEN, if "
-    "set.",
+    help=f"Require the token in the first line of this file. Default: the token in {TOKEN_VARIABLE}, if set.",
 )
 @click.option(
     "--name",
@@ -47,9 +47,9 @@ def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, 
 
     Exit codes: 0 it was stopped; 2 wrong usage, or it cannot listen on the address.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    from plimsoll.serve.application import Application, answer_at
+    from plimsoll.serve.application import Application
     from plimsoll.serve.catalogue import index_of
-    from plimsoll.serve.guard import VARIABLE, parsed_address, read_token
+    from plimsoll.serve.guard import answer_at, parsed_address, read_token
 
     address = parsed_address(listen)
     token = read_token(token_file, os.environ)
@@ -57,7 +57,7 @@ def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, 
         raise SettingsError(
             f"--listen: {printable(address.host)} can be reached from other machines, so a token is "
             f"required: give "
-            f"--token-file FILE or {VARIABLE}, or listen on 127.0.0.1"
+            f"--token-file FILE or {TOKEN_VARIABLE}, or listen on 127.0.0.1"
         )
     if not folder.is_dir():
         raise SettingsError(f"{folder}: no such folder; run something first, or create it")

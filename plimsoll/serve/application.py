@@ -1,24 +1,19 @@
-"""The addresses of the application, their pages, and the server that answers.
+"""The addresses of the application, and their pages.
 
 It only reads: nothing that a browser asks for changes the folder.
 """
 
 import asyncio
-import contextlib
 import hashlib
 import json
-import os
 import secrets
-import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-import h11
-import uvicorn
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 from starlette.applications import Starlette
@@ -28,7 +23,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plimsoll import __version__
 from plimsoll.analysis.page.chart import Chart
@@ -45,8 +39,8 @@ from plimsoll.analysis.report.sections.single_runs import (
     status_table,
 )
 from plimsoll.analysis.report.sections.storage import differences_table
-from plimsoll.common.errors import PlimsollError, SettingsError, Severity
-from plimsoll.common.hostile import printable, script_json
+from plimsoll.common.errors import PlimsollError, Severity
+from plimsoll.common.hostile import script_json
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.status.watch import Watch
@@ -71,7 +65,7 @@ from plimsoll.serve.finished import (
     read_nights,
     side_by_side,
 )
-from plimsoll.serve.guard import COOKIE, LOGIN, Address, Guard, is_same, session_of
+from plimsoll.serve.guard import COOKIE, LOGIN, Guard, is_same, session_of
 from plimsoll.serve.live import Following, Viewer, live_charts
 
 _LARGEST_PAGE_BYTES = 128 << 20
@@ -80,9 +74,6 @@ _WRONG_TOKEN_S = 1.0
 _LOOK_S = 1.0
 TEMPLATES = Path(__file__).parent / "templates"
 _FOREVER = "private, max-age=31536000, immutable"
-_CONNECTIONS = 100  # half of them for one address
-_REQUEST_S = 10.0  # for the head and the body of a request
-_LAST_WORDS_S = 1  # pages that follow a run never end by themselves
 
 _PAGES: dict[str, tuple[Kind, str, str]] = {
     "comparisons": (
@@ -477,117 +468,3 @@ def policy(nonce: str) -> str:
 def sandboxed(text: bytes) -> Response:
     """Return somebody else's page, isolated so that it cannot affect ours."""
     return Response(text, media_type="text/html", headers={"content-security-policy": SANDBOX})
-
-
-def answer_at(address: Address, application: ASGIApp, announce: Callable[[int], None]) -> None:
-    """Answer until Ctrl-C; `announce` is called with the port once it listens. Raises SettingsError."""
-    _give_way()
-    with _listening(address) as listener:
-        announce(listener.getsockname()[1])
-        with contextlib.suppress(KeyboardInterrupt):
-            server_of(application).run(sockets=[listener])
-
-
-class Impatient(H11Protocol):
-    """A connection whose requests must arrive in time, and which makes room for other addresses.
-
-    When there are too many, the one that has waited longest for its request is closed.
-    """
-
-    _late: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, closing another one if there are too many."""
-        super().connection_made(transport)
-        self._await_request()
-        for most, is_own in ((_CONNECTIONS // 2, True), (_CONNECTIONS - 1, False)):
-            those = [each for each in self.connections if isinstance(each, Impatient)]
-            those = [each for each in those if each.host == self.host or not is_own]
-            if len(those) > most:
-                min(those, key=Impatient.waits_until_s).end()
-
-    def data_received(self, data: bytes) -> None:
-        """Receive part of a request."""
-        super().data_received(data)
-        self._await_request()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        super().connection_lost(exc)
-        self._stop_waiting()
-
-    def _await_request(self) -> None:
-        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self._stop_waiting()
-        elif self._late is None:
-            self._late = self.loop.call_later(_REQUEST_S, self.end)
-
-    def _stop_waiting(self) -> None:
-        if self._late:
-            self._late.cancel()
-        self._late = None
-
-    def end(self) -> None:
-        """Close it and stop counting it."""
-        self.connections.discard(self)
-        self.transport.abort()
-
-    @property
-    def host(self) -> str | None:
-        """The address at the other end."""
-        return self.client[0] if self.client else None
-
-    def waits_until_s(self) -> float:
-        """Return how long it waits for a request: forever while one is being answered."""
-        timer = self._late or self.timeout_keep_alive_task
-        return timer.when() if timer else float("inf")
-
-
-def server_of(application: ASGIApp) -> uvicorn.Server:
-    """Return the server that answers for an application."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            application,
-            http=Impatient,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            lifespan="off",
-            ws="none",
-            limit_concurrency=_CONNECTIONS,
-            timeout_graceful_shutdown=_LAST_WORDS_S,
-        )
-    )
-
-
-def _give_way() -> None:
-    """Give every other program priority: a load generator on the same machine must not notice."""
-    with contextlib.suppress(OSError):
-        os.nice(19)
-    with contextlib.suppress(OSError):
-        if os.sched_getscheduler(0) == os.SCHED_OTHER:  # else somebody chose already
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-
-
-def _listening(address: Address) -> socket.socket:
-    try:
-        family, kind, number, _, where = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError as error:
-        raise SettingsError(
-            f"--listen: {printable(address.host)} is not an address of this machine: {error.strerror}"
-        ) from None
-    listener = socket.socket(family, kind, number)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(where)
-        listener.listen(_CONNECTIONS)
-    except OSError as error:
-        listener.close()
-        raise SettingsError(
-            f"--listen: {printable(address.host)}:{address.port} cannot be listened on: {error.strerror}; "
-            "choose another"
-        ) from None
-    return listener

@@ -1,31 +1,41 @@
-"""Decides who gets an answer: requests that mean this server, from its own pages, with its token.
+"""Decides who gets an answer: requests in time that mean this server, from its own pages, with its token.
 
 The token is read from a file or the environment, never from a command line.
 """
 
+import asyncio
+import contextlib
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Mapping
+import os
+import socket
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import h11
+import uvicorn
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.files import read_secret
 from plimsoll.common.hostile import printable
+from plimsoll.serve import TOKEN_VARIABLE
 
 COOKIE = "plimsoll-serve"
 LOGIN = "/login"
 _OPEN = (LOGIN, "/static/")  # without a token
 _READS = ("GET", "HEAD")
 _MOST_QUERY_BYTES = 8192
-VARIABLE = "PLIMSOLL_SERVE_TOKEN"
+_CONNECTIONS = 100  # half of them for one address
+_REQUEST_S = 10.0  # for the head and the body of a request
+_LAST_WORDS_S = 1  # pages that follow a run never end by themselves
 _SHORTEST = 16  # characters: nobody guesses as many
 
 # Of what says nothing else. Pages have a policy of their own.
@@ -135,8 +145,8 @@ def _cookies(values: list[str]) -> Mapping[str, str]:
 
 def read_token(file: Path | None, environment: Mapping[str, str]) -> str | None:
     """Return the token that was given, or None. Raises SettingsError."""
-    where = VARIABLE if file is None else f"--token-file: {file}"
-    token = environment.get(VARIABLE, "").strip() if file is None else read_secret("--token-file", file)
+    where = TOKEN_VARIABLE if file is None else f"--token-file: {file}"
+    token = environment.get(TOKEN_VARIABLE, "").strip() if file is None else read_secret("--token-file", file)
     if not token and file is None:
         return None
     if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
@@ -220,3 +230,117 @@ def is_own(netloc: str, names: frozenset[str]) -> bool:
     """
     host = host_of(netloc)
     return host is not None and (host == "localhost" or host in names or ip_of(host) is not None)
+
+
+def answer_at(address: Address, application: ASGIApp, announce: Callable[[int], None]) -> None:
+    """Answer until Ctrl-C; `announce` is called with the port once it listens. Raises SettingsError."""
+    _give_way()
+    with _listening(address) as listener:
+        announce(listener.getsockname()[1])
+        with contextlib.suppress(KeyboardInterrupt):
+            server_of(application).run(sockets=[listener])
+
+
+class Impatient(H11Protocol):
+    """A connection whose requests must arrive in time, and which makes room for other addresses.
+
+    When there are too many, the one that has waited longest for its request is closed.
+    """
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accept a connection, closing another one if there are too many."""
+        super().connection_made(transport)
+        self._await_request()
+        for most, is_own in ((_CONNECTIONS // 2, True), (_CONNECTIONS - 1, False)):
+            those = [each for each in self.connections if isinstance(each, Impatient)]
+            those = [each for each in those if each.host == self.host or not is_own]
+            if len(those) > most:
+                min(those, key=Impatient.waits_until_s).end()
+
+    def data_received(self, data: bytes) -> None:
+        """Receive part of a request."""
+        super().data_received(data)
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        super().connection_lost(exc)
+        self._stop_waiting()
+
+    def _await_request(self) -> None:
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._stop_waiting()
+        elif self._late is None:
+            self._late = self.loop.call_later(_REQUEST_S, self.end)
+
+    def _stop_waiting(self) -> None:
+        if self._late:
+            self._late.cancel()
+        self._late = None
+
+    def end(self) -> None:
+        """Close it and stop counting it."""
+        self.connections.discard(self)
+        self.transport.abort()
+
+    @property
+    def host(self) -> str | None:
+        """The address at the other end."""
+        return self.client[0] if self.client else None
+
+    def waits_until_s(self) -> float:
+        """Return how long it waits for a request: forever while one is being answered."""
+        timer = self._late or self.timeout_keep_alive_task
+        return timer.when() if timer else float("inf")
+
+
+def server_of(application: ASGIApp) -> uvicorn.Server:
+    """Return the server that answers for an application."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            http=Impatient,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            ws="none",
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=_LAST_WORDS_S,
+        )
+    )
+
+
+def _give_way() -> None:
+    """Give every other program priority: a load generator on the same machine must not notice."""
+    with contextlib.suppress(OSError):
+        os.nice(19)
+    with contextlib.suppress(OSError):
+        if os.sched_getscheduler(0) == os.SCHED_OTHER:  # else somebody chose already
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+def _listening(address: Address) -> socket.socket:
+    try:
+        family, kind, number, _, where = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise SettingsError(
+            f"--listen: {printable(address.host)} is not an address of this machine: {error.strerror}"
+        ) from None
+    listener = socket.socket(family, kind, number)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(where)
+        listener.listen(_CONNECTIONS)
+    except OSError as error:
+        listener.close()
+        raise SettingsError(
+            f"--listen: {printable(address.host)}:{address.port} cannot be listened on: {error.strerror}; "
+            "choose another"
+        ) from None
+    return listener

@@ -20,10 +20,16 @@ from plotly.offline import get_plotlyjs
 
 from plimsoll import __version__
 from plimsoll.analysis.page.chart import Chart
-from plimsoll.common.chromium import BrowserError, chromium, command, failure, run_browser
 from plimsoll.common.errors import OutputError
 from plimsoll.common.files import replace_text
 from plimsoll.common.hostile import printable, script_json
+from plimsoll.common.programs import (
+    BrowserError,
+    browser_command,
+    describe_failure,
+    find_chromium,
+    run_browser,
+)
 
 TEMPLATES = Path(__file__).parent / "templates"
 _LONGEST_TEXT = 4000
@@ -130,7 +136,7 @@ def draw_pictures(page: Path, formats: Sequence[str]) -> list[Path]:
     Returns the files. Raises OutputError, which says that the page is there all the same.
     """
     written = f"{page} is written, but its charts are not"
-    browser = chromium()
+    browser = find_chromium()
     if browser is None:
         raise OutputError(
             f"--figures: {written}: they are drawn by Chromium, and none is installed (Debian: apt-get "
@@ -145,7 +151,7 @@ def draw_pictures(page: Path, formats: Sequence[str]) -> list[Path]:
             raise OutputError(f"--figures: {written}: {error}") from None
     pictures = parse_pictures(dom, formats)
     if code or not pictures:
-        raise OutputError(f"--figures: {written}: {failure(browser, code, said)}")
+        raise OutputError(f"--figures: {written}: {describe_failure(browser, code, said)}")
     folder = page.with_name(f"{page.stem}-figures")
     try:
         folder.mkdir(exist_ok=True)
@@ -163,7 +169,7 @@ def picture_command(
 ) -> list[str]:
     """Return what opens `page` so that it leaves its charts in itself, and prints it as it is then. Pure."""
     return [
-        *command(browser, profile, as_root),
+        *browser_command(browser, profile, as_root),
         "--window-size=1300,900",
         "--virtual-time-budget=60000",
         "--dump-dom",

@@ -7,7 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from plimsoll.common.chromium import BrowserError, chromium, command, failure, run_browser
+from plimsoll.common.programs import (
+    BrowserError,
+    browser_command,
+    describe_failure,
+    find_chromium,
+    run_browser,
+)
 
 _PATIENCE_S = 180
 _READING_S = 60
@@ -23,7 +29,7 @@ class PrintingError(Exception):
 def print_command(browser: str, page: Path, target: Path, profile: Path, as_root: bool) -> list[str]:
     """Return what prints `page`. Pure."""
     return [
-        *command(browser, profile, as_root),
+        *browser_command(browser, profile, as_root),
         f"--window-size={_WINDOW}",
         "--virtual-time-budget=20000",
         "--no-pdf-header-footer",
@@ -34,7 +40,7 @@ def print_command(browser: str, page: Path, target: Path, profile: Path, as_root
 
 def print_pdf(page: Path, target: Path, profile: Path) -> None:
     """Print `page` to `target`; `profile` is a folder of the browser's own. Raises PrintingError."""
-    browser = chromium()
+    browser = find_chromium()
     if browser is None:
         raise PrintingError("no Chromium is installed (Debian: chromium)")
     try:
@@ -44,7 +50,7 @@ def print_pdf(page: Path, target: Path, profile: Path) -> None:
     except BrowserError as error:
         raise PrintingError(str(error)) from None
     if code or not _is_pdf(target):
-        raise PrintingError(failure(browser, code, said))
+        raise PrintingError(describe_failure(browser, code, said))
 
 
 class UnreadablePdfError(Exception):

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 
 from plimsoll.analysis.signoff.pdf import PrintingError, print_command, print_pdf
 from plimsoll.cli import main
-from plimsoll.common.chromium import chromium
+from plimsoll.common.programs import find_chromium
 from tests.support.chromium import MUST_RUN, Opened
 from tests.support.comparable import change, runs_of, write_both
 from tests.support.paths import DOCS
@@ -191,7 +191,7 @@ def test_a_browser_that_fails_costs_the_pdf_only(
     browser_there = tmp_path / "chromium"
     browser_there.write_text(program)
     browser_there.chmod(0o755)
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: str(browser_there))
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: str(browser_there))
     with pytest.raises(PrintingError, match=re.escape(says)):
         print_pdf(tmp_path / "page.html", tmp_path / "page.pdf", tmp_path)
     out = signed_off(tmp_path)
@@ -201,10 +201,10 @@ def test_a_browser_that_fails_costs_the_pdf_only(
 
 def test_the_browser_is_looked_for_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert chromium() is None
+    assert find_chromium() is None
     (tmp_path / "google-chrome").write_text("")
     (tmp_path / "google-chrome").chmod(0o755)
-    assert chromium() == os.fspath(tmp_path / "google-chrome")
+    assert find_chromium() == os.fspath(tmp_path / "google-chrome")
 
 
 def test_verify_has_a_help_of_its_own_and_its_flags_are_documented() -> None:

@@ -24,7 +24,7 @@ MUST_RUN = os.environ.get("CI") == "true" and os.environ.get("PLIMSOLL_LAB") == 
 @pytest.fixture(autouse=True)
 def browser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = stand_in_browser(tmp_path)
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: str(program))
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: str(program))
 
 
 def test_no_password_is_on_a_command_line() -> None:

@@ -21,7 +21,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     browser = stand_in_browser(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: str(browser))
+        patch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: str(browser))
         (folder / "failed").mkdir()
         signed_off(folder)
         signed_off(folder / "failed", ratio=1.5)

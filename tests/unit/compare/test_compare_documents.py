@@ -88,7 +88,7 @@ def _gates() -> Path:
 
 
 def test_a_signoff_writes_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: None)
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
     folder, gates, out = write_both(tmp_path / "runs"), tmp_path / "gates.yml", tmp_path / "signed"
     gates.write_text("gates:\n  - {scenario: replay, metric: p99.9, at_most_ratio: 1.1}\n")
     ran = run("signoff", tmp_path, folder, *NAMES, "--gates", gates, "--out", out)

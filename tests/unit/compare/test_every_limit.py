@@ -55,7 +55,7 @@ def test_compare_judges_every_limit(experiment: Path, tmp_path: Path) -> None:
 def test_signoff_says_what_every_limit_allows(
     experiment: Path, tmp_path: Path, gate: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: None)
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
     out = tmp_path / "signed"
     result = signoff(experiment, *BACKENDS, "--gates", gates_file(tmp_path, [gate]), "--out", out)
     assert result.exit_code in (0, 1, 3), repr(result.exception)

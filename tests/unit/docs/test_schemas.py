@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from plimsoll.cli import main
-from plimsoll.schema import FILES, schema_of
+from plimsoll.completion import FILES, schema_of
 from tests.support.paths import DOCS, ROOT
 
 LABS = sorted(

@@ -8,11 +8,11 @@ import yaml
 
 from plimsoll.analysis.compare import gates
 from plimsoll.common.validation import parse_model
+from plimsoll.completion import schema_of
 from plimsoll.init.answers import Disk, Limits, Log, Site, Under
 from plimsoll.init.experiment import Answers, Lengths, gates_text, lab_text, lengths, metric, quoted
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.problems import key_problems
-from plimsoll.schema import schema_of
 
 DISKS = (Disk("sata", "/rust/lab"), Disk("nvme", "/tank/lab"))
 ZFS = (Under(dataset="rust/lab"), Under(dataset="tank/lab"))

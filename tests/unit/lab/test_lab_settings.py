@@ -6,13 +6,13 @@ import pytest
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
+from plimsoll.completion import schema_of
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.experiment.design import PlannedRun
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.load import run_command
 from plimsoll.lab.experiment.problems import key_problems
 from plimsoll.lab.experiment.scenarios import ScenarioTraits, traits_of
-from plimsoll.schema import schema_of
 from tests.support.paths import ROOT
 
 GOOD = """

@@ -53,7 +53,7 @@ def test_the_browser_reaches_no_network_and_opens_odd_names() -> None:
 def test_without_chromium_the_page_is_written_and_the_remedy_named(
     small_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plimsoll.analysis.page.shell.chromium", lambda: None)
+    monkeypatch.setattr("plimsoll.analysis.page.shell.find_chromium", lambda: None)
     result = CliRunner().invoke(main, ["report", str(small_run), "--figures", "svg"])
     assert result.exit_code == 2
     assert (small_run / "report.html").exists()
@@ -76,7 +76,7 @@ def test_a_browser_that_fails_is_quoted(
     (tmp_path / "chromium").write_text(program)
     (tmp_path / "chromium").chmod(0o755)
     fake = os.fspath(tmp_path / "chromium")
-    monkeypatch.setattr("plimsoll.analysis.page.shell.chromium", lambda: fake)
+    monkeypatch.setattr("plimsoll.analysis.page.shell.find_chromium", lambda: fake)
     with pytest.raises(OutputError) as raised:
         draw_pictures(tmp_path / "report.html", ["svg"])
     assert says in str(raised.value), what

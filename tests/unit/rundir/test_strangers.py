@@ -39,7 +39,7 @@ COMMANDS: dict[str, list[str]] = {
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run to be spoilt, beside one that is whole."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: None)  # it needs more room
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)  # it needs more room
     (tmp_path / "gates.yml").write_text(GATES)
     write_comparable(tmp_path / "other", "nvme", 1, 2, 50)
     return write_comparable(tmp_path / "run", "sata", 1, 1, 50)

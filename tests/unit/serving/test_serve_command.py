@@ -18,8 +18,7 @@ from click.testing import CliRunner
 from starlette.types import Receive, Scope, Send
 
 from plimsoll.cli import main
-from plimsoll.serve.application import _listening, server_of
-from plimsoll.serve.guard import parsed_address
+from plimsoll.serve.guard import _listening, parsed_address, server_of
 from tests.support.rundir import records, write_run
 from tests.support.waiting import wait_for
 
@@ -50,7 +49,7 @@ def test_what_it_refuses(
     told: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("plimsoll.serve.application._give_way", lambda: None)
+    monkeypatch.setattr("plimsoll.serve.guard._give_way", lambda: None)
     done = CliRunner().invoke(main, ["serve", *arguments], env=environment)
     assert done.exit_code == 2, says
     assert told in done.output
@@ -58,7 +57,7 @@ def test_what_it_refuses(
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.serve.application._give_way", lambda: None)
+    monkeypatch.setattr("plimsoll.serve.guard._give_way", lambda: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = CliRunner().invoke(main, ["serve", str(tmp_path), "--listen", address])
@@ -136,7 +135,7 @@ def test_a_request_has_to_come_in_time_but_its_answer_may_take_longer(
     served: tuple[uvicorn.Server, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, port = served
-    monkeypatch.setattr("plimsoll.serve.application._REQUEST_S", 0.1)
+    monkeypatch.setattr("plimsoll.serve.guard._REQUEST_S", 0.1)
     for says, text in SLOW:
         with _connected(port, text) as connection:
             connection.setblocking(False)

@@ -22,7 +22,7 @@ from tests.unit.report.test_page import HOSTILE, _figures
 
 @pytest.fixture(autouse=True)
 def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: None)
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
 
 
 def page_of(out: Path) -> str:

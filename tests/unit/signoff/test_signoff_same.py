@@ -16,7 +16,7 @@ LOG = {"sha256": "ab" * 32, "lines": 3, "first": None, "last": None}
 
 @pytest.fixture(autouse=True)
 def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.chromium", lambda: None)
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
 
 
 def site(name: str) -> dict[str, Any]:
