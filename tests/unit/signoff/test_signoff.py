@@ -105,7 +105,7 @@ NEVER_PASS: list[tuple[str, Callable[[list[Path]], object], str]] = [
     ("killed", _killed_run, "was killed"),
     ("without its summary", lambda r: (r[0] / "summary.json").unlink(), "summary.json is missing"),
     ("truncated", _truncated, "is truncated"),
-    ("cannot be read", lambda r: (r[0] / "run.json").write_text("{"), "is no JSON"),
+    ("cannot be read", lambda r: (r[0] / "run.json").write_text("{"), "is not JSON"),
     ("another seed", lambda r: change(r[0], seed=2), "seed"),
     ("another speed", lambda r: change(r[0], speed="2"), "speed"),
 ]
