@@ -15,7 +15,7 @@ from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 
 _COMMANDS = {
-    "compare": "plimsoll.analysis.compare.command:compare",
+    "compare": "plimsoll.analysis.compare.compare:compare",
     "completion": "plimsoll.completion:completion",
     "config": "plimsoll.common.config:config",
     "doctor": "plimsoll.doctor:doctor",

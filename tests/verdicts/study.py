@@ -166,7 +166,7 @@ def foretold_table(experiments: int) -> Iterator[list[str]]:
 
 
 def _look(baseline: list[float], candidate: list[float], number: int) -> Verdict:
-    return decide([Question("at_most_ratio", LIMIT, baseline, candidate, in_pairs=True)], 0.95, number)[0]
+    return decide([Question("at_most_ratio", LIMIT, baseline, candidate, is_paired=True)], 0.95, number)[0]
 
 
 def found_table(experiments: int) -> Iterator[list[str]]:

@@ -14,7 +14,7 @@ from plimsoll.analysis.compare.decision import Question, Verdict, decide
 from plimsoll.analysis.statistics import permutation
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, rank
 from plimsoll.analysis.statistics.requests import KeptRequests, cut_alike
-from plimsoll.analysis.statistics.stalls import far_worse, worst_us
+from plimsoll.analysis.statistics.stalls import find_far_worse, worst_us
 
 Array = NDArray[np.float32]
 Random = np.random.Generator
@@ -98,9 +98,9 @@ class Figures:
         cand, worst_cand = (
             (side[at, :runs] * ratio).tolist() for side in (self.candidate, self.worst_candidate)
         )
-        doubted = far_worse(base, cand) or far_worse(worst_base, worst_cand)
+        doubted = find_far_worse(base, cand) or find_far_worse(worst_base, worst_cand)
         doubts = ("It stalled.",) if doubted else ()
-        return Question("at_most_ratio", LIMIT, base, cand, in_pairs=True, doubts=doubts)
+        return Question("at_most_ratio", LIMIT, base, cand, is_paired=True, doubts=doubts)
 
 
 @lru_cache(maxsize=64)
@@ -180,7 +180,7 @@ class Unequal:
 
     def _judged(self, runs: list[KeptRequests]) -> tuple[bool, bool]:
         values = [_p999(run) * (1 if at % 2 == 0 else LIMIT) for at, run in enumerate(runs)]
-        question = Question("at_most_ratio", LIMIT, values[::2], values[1::2], in_pairs=True)
+        question = Question("at_most_ratio", LIMIT, values[::2], values[1::2], is_paired=True)
         outcome = decide([question], 0.95, 1)[0].outcome
         return outcome == "PASS", outcome == "FAIL"
 

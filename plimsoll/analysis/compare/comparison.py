@@ -1,27 +1,97 @@
-"""A whole comparison, from directories to verdicts."""
+"""A whole comparison, from directories to verdicts; its look at the runs is remembered beside them."""
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 
-from plimsoll.analysis.compare.decision import Outcome, decide, overall
-from plimsoll.analysis.compare.default_gates import default_gates
-from plimsoll.analysis.compare.findings import comparison_findings
-from plimsoll.analysis.compare.gates import Gates, read_gates
-from plimsoll.analysis.compare.looks import look_at, numbered
-from plimsoll.analysis.compare.questions import GateQuestion, Side, orders_of, questions_of
+from plimsoll.analysis.compare.decision import Outcome, Question, Verdict, decide, level_of, overall
+from plimsoll.analysis.compare.gates import ANSWERS_METRIC, MORE_WRONG, Gate, Gates, read_gates
+from plimsoll.analysis.compare.questions import (
+    GateQuestion,
+    Side,
+    comparison_findings,
+    default_gates,
+    find_orders,
+    questions_of,
+    sentences,
+)
 from plimsoll.analysis.compare.sides import OpenedSide, UnreadableRun, open_sides
-from plimsoll.analysis.compare.verdicts import GateVerdict, answers_verdicts, broken_by
-from plimsoll.analysis.evidence.finding import Finding, disqualifying
+from plimsoll.analysis.evidence.answers import wrong_share
+from plimsoll.analysis.evidence.finding import Finding, FindingKind, disqualifying
 from plimsoll.analysis.evidence.measure import measure_run
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.evidence.storage import described
+from plimsoll.analysis.statistics.permutation import spent
 from plimsoll.common.differences import differing
-from plimsoll.common.errors import RunDirectoryError, gravest_first
+from plimsoll.common.errors import OutputError, RunDirectoryError, gravest_first
+from plimsoll.common.files import read_regular, replace_json
+from plimsoll.common.units import significant
+from plimsoll.rundir.find import is_run
 
 Progress = Callable[[int, int], None]
-
 EXIT_CODES: dict[Outcome, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
+LOOKS_FILE = "looks.json"
+FORMAT = 1
+_MOST_LOOK_BYTES = 16 << 20
+
+# What failures bring with them, and what therefore does not speak against them.
+_BESIDE_FAILURES = (FindingKind.OTHER_ANSWERS, FindingKind.NOT_AS_LOGGED, FindingKind.CENSORED)
+
+
+@dataclass(frozen=True)
+class GateVerdict:
+    """One limit of one gate, and the verdict on it."""
+
+    gate: Gate
+    question: Question
+    verdict: Verdict
+    unit: str
+
+    @property
+    def levels(self) -> tuple[float | None, float | None]:
+        """The levels of the baseline's and the candidate's runs: geometric means, or mean shares."""
+        logs = not self.gate.metric_type.is_share
+        return level_of(self.question.baseline, logs), level_of(self.question.candidate, logs)
+
+    @property
+    def in_ms(self) -> bool:
+        """True where its figures are milliseconds; a measure may be anything."""
+        return self.unit == "ms"
+
+    def as_json(self) -> dict[str, object]:
+        """Return what `--json` prints of it."""
+        question, verdict, (baseline, candidate) = self.question, self.verdict, self.levels
+        effect = {"at_most_ratio": "ratio", "at_most_more": "difference", "at_most_ms": "ms"}
+        return {
+            "scenario": self.gate.scenario,
+            "phase": self.gate.phase,
+            "metric": self.gate.metric,
+            "unit": self.unit,
+            "limit": {question.limit: question.at_most},
+            "verdict": verdict.outcome,
+            "says": verdict.says,
+            "blocked": list(question.blocked),
+            "effect": effect.get(question.limit, "share"),
+            "estimate": verdict.estimate,
+            "lower": verdict.lower,
+            "upper": verdict.upper,
+            "baseline": {"level": baseline, "runs": list(question.baseline)},
+            "candidate": {"level": candidate, "runs": list(question.candidate)},
+            "p_pass": verdict.p_pass,
+            "p_fail": verdict.p_fail,
+            "p_pass_holm": verdict.p_pass_holm,
+            "p_fail_holm": verdict.p_fail_holm,
+            "test": verdict.test,
+            "arrangements": verdict.arrangements,
+            "more_runs": verdict.more_runs,
+            "claim": verdict.claim,
+            "power": verdict.power,
+            "fails_from": verdict.fails_from,
+            "passes_to": verdict.passes_to,
+            "excluded_share": verdict.excluded_share,
+        }
 
 
 @dataclass(frozen=True)
@@ -107,14 +177,16 @@ def judged_sides(
 
     `further` are findings of the caller's own, which weigh as all others do.
     """
-    orders = orders_of(*sides)
+    orders = find_orders(*sides)
     findings = gravest_first([*further, *comparison_findings(opened, sides, gates, orders)])
     stops = {
         scenario: [each for each in disqualifying(findings) if each.scenario in (None, scenario)]
         for scenario in dict.fromkeys(gate.scenario for gate in gates.gates)
     }
     questions = questions_of(*sides, gates, orders, stops)
-    look, again = _look(opened, sides) if not all(asked.question.blocked for asked in questions) else (1, [])
+    look, again = 1, list[Finding]()
+    if not all(asked.question.blocked for asked in questions):
+        look, again = remember_look(look_of(*(side.runs for side in sides)), opened[1].path)
     return Comparison(
         baseline=sides[0],
         candidate=sides[1],
@@ -124,20 +196,6 @@ def judged_sides(
         look=look,
         differences=_differences(*sides),
     )
-
-
-def _look(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side]) -> tuple[int, list[Finding]]:
-    """Remember this look beside the candidate's runs; return its number, and what to say of it."""
-    return numbered(look_at(*(side.runs for side in sides)), opened[1].path)
-
-
-def _judged(questions: Sequence[GateQuestion], confidence: float, look: int) -> list[GateVerdict]:
-    """Judge every question; a gate that rests on runs which show the candidate to be worse is broken."""
-    verdicts = decide([asked.question for asked in questions], confidence, look)
-    return [
-        GateVerdict(asked.gate, asked.question, broken_by(asked.stops) or verdict, asked.unit)
-        for asked, verdict in zip(questions, verdicts, strict=True)
-    ]
 
 
 def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
@@ -151,6 +209,15 @@ def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
     experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}
     named = experiments.pop() if len(experiments) == 1 else None
     return Side(side.name, runs, unreadable, named and f"{side.path.resolve()}: {named}")
+
+
+def _judged(questions: Sequence[GateQuestion], confidence: float, look: int) -> list[GateVerdict]:
+    """Judge every question; a gate that rests on runs which show the candidate to be worse is broken."""
+    verdicts = decide([asked.question for asked in questions], confidence, look)
+    return [
+        GateVerdict(asked.gate, asked.question, broken_by(asked.stops) or verdict, asked.unit)
+        for asked, verdict in zip(questions, verdicts, strict=True)
+    ]
 
 
 def _differences(baseline: Side, candidate: Side) -> list[tuple[str, tuple[object, object]]]:
@@ -181,3 +248,121 @@ def _side_json(side: Side) -> dict[str, object]:
         ],
         "unreadable": [each.why for each in side.unreadable],
     }
+
+
+def broken_by(found: Sequence[Finding]) -> Verdict | None:
+    """Return FAIL where disqualifying findings show the candidate to be worse, else None. Pure.
+
+    Not where another finding takes the ground from under that: from another load or a copy nothing follows.
+    """
+    worse = [finding for finding in found if finding.worse]
+    undermined = any(not finding.worse and finding.kind not in _BESIDE_FAILURES for finding in found)
+    return (
+        Verdict("FAIL", " ".join(finding.sentence for finding in worse)) if worse and not undermined else None
+    )
+
+
+def answers_verdicts(
+    sides: tuple[Side, Side], gates: Gates, stops: dict[str, list[Finding]]
+) -> list[GateVerdict]:
+    """Return a verdict on the answers of each scenario: the gate that is on unless the gates turn it off."""
+    return [_answers(sides, scenario, found) for scenario, found in stops.items()] if gates.answers else []
+
+
+def _answers(sides: tuple[Side, Side], scenario: str, stops: Sequence[Finding]) -> GateVerdict:
+    shares = [
+        [share for run in side.of(scenario) if (share := wrong_share(run)) is not None] for side in sides
+    ]
+    gate = Gate(scenario=scenario, metric=ANSWERS_METRIC, at_most_more=MORE_WRONG)
+    blocked = list(sentences([finding.sentence for finding in stops]))
+    question = Question("at_most_more", MORE_WRONG, shares[0], shares[1], blocked=blocked)
+    estimate = fmean(shares[1]) - fmean(shares[0]) if all(shares) else None
+    outcome: Outcome = "INCONCLUSIVE" if stops or not all(shares) else "PASS"
+    verdict = broken_by(stops) or Verdict(outcome, " ".join(blocked))
+    return GateVerdict(gate, question, replace(verdict, estimate=estimate), "")
+
+
+@dataclass(frozen=True)
+class DecisionLook:
+    """The runs of both sides that were decided on, by their identity."""
+
+    baseline: frozenset[str]
+    candidate: frozenset[str]
+
+    def continues(self, other: "DecisionLook") -> bool:
+        """Return whether it asks again what `other` asked: both sides share runs with it."""
+        return bool(self.baseline & other.baseline) and bool(self.candidate & other.candidate)
+
+
+def look_of(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]) -> DecisionLook:
+    """Return the look at these runs."""
+    return DecisionLook(frozenset(map(_identity, baseline)), frozenset(map(_identity, candidate)))
+
+
+def remember_look(look: DecisionLook, folder: Path) -> tuple[int, list[Finding]]:
+    """Remember `look` in the folder of the candidate's runs; return its number, and what to say of it.
+
+    Raises RunDirectoryError of a damaged file.
+    """
+    if is_run(folder):
+        return 1, []
+    path = folder / LOOKS_FILE
+    before = _read_looks(path)
+    number = number_of(look, before)
+    again = []
+    if number > 1:
+        share = significant(100 * spent(1, number), 2)
+        text = (
+            f"This is look {number} at these runs, which were decided on before when they were fewer: it may "
+            f"make {share} % of the errors that are allowed."
+        )
+        again.append(Finding(FindingKind.ANOTHER_LOOK, text))
+    if look in before:
+        return number, again
+    shown = [
+        {"baseline": sorted(each.baseline), "candidate": sorted(each.candidate)} for each in [*before, look]
+    ]
+    try:
+        replace_json(path, {"format": FORMAT, "looks": shown})
+    except OutputError as error:
+        forgotten = f"This look was not remembered: {str(error).rstrip('.')}."
+        return number, [*again, Finding(FindingKind.LOOK_NOT_REMEMBERED, forgotten)]
+    return number, again
+
+
+def number_of(look: DecisionLook, before: Sequence[DecisionLook]) -> int:
+    """Return which look at its runs `look` is: 1, and one more for each other set of them seen earlier. Pure.
+
+    The same runs again are the same look.
+    """
+    earlier = before[: before.index(look)] if look in before else before
+    return 1 + sum(look.continues(each) for each in earlier)
+
+
+def _read_looks(path: Path) -> list[DecisionLook]:
+    try:
+        found = json.loads(read_regular(path, _MOST_LOOK_BYTES))
+        if found["format"] != FORMAT:
+            raise ValueError("another format")
+        return [
+            DecisionLook(_names_of_runs(each["baseline"]), _names_of_runs(each["candidate"]))
+            for each in found["looks"]
+        ]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise RunDirectoryError(
+            f"{path}: cannot be read, so nobody knows how often these runs were decided on; put it back, or "
+            "remove it if this is the first time"
+        ) from None
+
+
+def _names_of_runs(names: object) -> frozenset[str]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("no list of runs")
+    return frozenset(names)
+
+
+def _identity(run: MeasuredRun) -> str:
+    """Return what tells a run from all others: the sum of its records, else its name and start."""
+    return run.records_sha256 or f"{run.name} {run.started_at}"

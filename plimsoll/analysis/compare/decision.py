@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
 
-from plimsoll.analysis.compare.metrics import Limit
+from plimsoll.analysis.compare.gates import Limit
 from plimsoll.analysis.statistics.binomial import ShareOfRuns
 from plimsoll.analysis.statistics.permutation import MOST_FORETOLD, Evidence, GateValues, holm, spent
 from plimsoll.analysis.statistics.stalls import excluded_share
@@ -23,7 +23,7 @@ _ROUNDED = 1e-12
 class Question:
     """Does the candidate keep one limit? Values are one a run; `blocked` says why nothing can be decided.
 
-    `in_pairs`: the n-th values of both sides are of one repeat. `notes` say how the values came about.
+    `is_paired`: the n-th values of both sides are of one repeat. `notes` say how the values came about.
     `doubts` are reasons for which no PASS is given; they prevent no FAIL. `excuses` are reasons for which no
     FAIL is given; they prevent no PASS.
     """
@@ -32,39 +32,41 @@ class Question:
     at_most: float
     baseline: Sequence[float]
     candidate: Sequence[float]
-    in_pairs: bool = False
+    is_paired: bool = False
     blocked: Sequence[str] = ()
     notes: Sequence[str] = ()
     doubts: Sequence[str] = ()
     excuses: Sequence[str] = ()
 
     @property
-    def logs(self) -> bool:
+    def uses_logs(self) -> bool:
         """True where the logarithms of the values are compared: ratios, and times."""
         return self.limit in _LOGS
 
     @property
-    def alone(self) -> bool:
+    def is_absolute(self) -> bool:
         """True where the candidate's own values are held to the limit."""
         return self.limit in ALONE
 
     @property
     def threshold(self) -> float:
         """The limit, on the scale on which the values are compared."""
-        return math.log(self.at_most) if self.logs else self.at_most
+        return math.log(self.at_most) if self.uses_logs else self.at_most
 
-    def compared(self, alpha: float) -> GateValues | ShareOfRuns:
+    def procedure(self, alpha: float) -> GateValues | ShareOfRuns:
         """Return the values on that scale."""
         if self.limit == "at_most_share_of_runs":
             return ShareOfRuns.of(self.candidate, self.at_most, alpha)
         baseline, candidate = self.baseline, self.candidate
-        if self.logs:
+        if self.uses_logs:
             baseline, candidate = [math.log(v) for v in baseline], [math.log(v) for v in candidate]
-        return GateValues([] if self.alone else baseline, candidate, self.in_pairs and not self.alone, alpha)
+        return GateValues(
+            [] if self.is_absolute else baseline, candidate, self.is_paired and not self.is_absolute, alpha
+        )
 
-    def back(self, value: float | None) -> float | None:
+    def to_display(self, value: float | None) -> float | None:
         """Return a value on that scale as a ratio, a time, or a difference."""
-        return value if value is None or not self.logs else math.exp(value)
+        return value if value is None or not self.uses_logs else math.exp(value)
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def decide(questions: Sequence[Question], confidence: float, look: int | None = 
     fails = holm([each.p_fail for each in asked])
     outcomes = [_outcome(p, f, now, each.question) for each, p, f in zip(asked, passes, fails, strict=True)]
     undecided = max(outcomes.count("INCONCLUSIVE"), 1)
-    ahead = Ahead(first=then / gates, asked=then / undecided)
+    ahead = NextLook(first=then / gates, asked=then / undecided)
     return [
         each.verdict(outcome, p, f, _Errors(error, now, ahead))
         for each, outcome, p, f in zip(asked, outcomes, passes, fails, strict=True)
@@ -139,7 +141,7 @@ def _outcome(p_pass: float, p_fail: float, alpha: float, question: Question) -> 
 
 
 @dataclass(frozen=True)
-class Ahead:
+class NextLook:
     """What the next look will ask: of the first gate, and of one that is undecided now."""
 
     first: float
@@ -152,7 +154,7 @@ class _Errors:
 
     interval: float
     look: float
-    ahead: Ahead
+    ahead: NextLook
 
 
 @dataclass
@@ -167,7 +169,7 @@ class _GateTest:
     def __post_init__(self) -> None:
         if self.question.blocked:
             return
-        self.compared = self.question.compared(self.first)
+        self.compared = self.question.procedure(self.first)
         self.evidence = self.compared.evidence()
         self.p_pass = self.evidence.p_below(self.question.threshold)
         self.p_fail = self.evidence.p_above(self.question.threshold)
@@ -176,7 +178,7 @@ class _GateTest:
         question, evidence, compared = self.question, self.evidence, self.compared
         if evidence is None or compared is None:
             return replace(
-                Verdict("INCONCLUSIVE", " ".join(question.blocked)), **power_of(question, self.first)
+                Verdict("INCONCLUSIVE", " ".join(question.blocked)), **describe_power(question, self.first)
             )
         more, excluded, claim = None, None, ""
         if outcome == "INCONCLUSIVE":
@@ -191,9 +193,9 @@ class _GateTest:
             Verdict(
                 outcome=outcome,
                 says=" ".join([*filter(None, says), *question.notes]),
-                estimate=question.back(evidence.estimate),
-                lower=question.back(evidence.lower(errors.interval)),
-                upper=question.back(evidence.upper(errors.interval)),
+                estimate=question.to_display(evidence.estimate),
+                lower=question.to_display(evidence.lower(errors.interval)),
+                upper=question.to_display(evidence.upper(errors.interval)),
                 p_pass=self.p_pass,
                 p_fail=self.p_fail,
                 p_pass_holm=p_pass,
@@ -204,11 +206,11 @@ class _GateTest:
                 excluded_share=excluded,
                 claim=claim,
             ),
-            **power_of(question, self.first),
+            **describe_power(question, self.first),
         )
 
     def _more(
-        self, compared: GateValues | ShareOfRuns, evidence: Evidence | ShareOfRuns, ahead: Ahead
+        self, compared: GateValues | ShareOfRuns, evidence: Evidence | ShareOfRuns, ahead: NextLook
     ) -> int | None:
         if (self.question.doubts and self.p_pass <= self.first) or (
             self.question.excuses and self.p_fail <= self.first
@@ -231,7 +233,7 @@ class _GateTest:
             return list(self.question.excuses)
         where = "keeps" if evidence.estimate <= self.question.threshold else "breaks"
         gates = round(alpha / self.first)
-        side = "" if self.question.alone else " a side"
+        side = "" if self.question.is_absolute else " a side"
         if evidence.least_p > self.first * (1 + 1e-9):
             clean = " clean" if isinstance(compared, ShareOfRuns) else ""
             why = (
@@ -254,12 +256,12 @@ class _GateTest:
 def _test(question: Question, evidence: Evidence | ShareOfRuns) -> str:
     if isinstance(evidence, ShareOfRuns):
         return "binomial"
-    return "alone" if question.alone else "paired" if evidence.paired else "unpaired"
+    return "alone" if question.is_absolute else "paired" if evidence.paired else "unpaired"
 
 
 def _found(question: Question, evidence: Evidence | ShareOfRuns) -> str:
     """Return what an outcome that is sure says."""
-    estimate = question.back(evidence.estimate)
+    estimate = question.to_display(evidence.estimate)
     assert estimate is not None  # noqa: S101 an estimate is always there
     if question.limit == "at_most_ratio":
         if abs(estimate - 1) < 0.0005:
@@ -279,7 +281,7 @@ def _claim(runs: int, excluded: float, confidence: float) -> str:
     )
 
 
-def power_of(question: Question, alpha: float) -> dict[str, Any]:
+def describe_power(question: Question, alpha: float) -> dict[str, Any]:
     """Return the fields of a verdict that say what these runs, as far apart as they lie, would have found."""
     compared = _measurable(question, alpha)
     if compared is None:
@@ -288,12 +290,15 @@ def power_of(question: Question, alpha: float) -> dict[str, Any]:
     far = compared.found_from(runs)
     if far is None:
         return {}
-    fails_from, passes_to = question.back(question.threshold + far), question.back(question.threshold - far)
+    fails_from, passes_to = (
+        question.to_display(question.threshold + far),
+        question.to_display(question.threshold - far),
+    )
     assert fails_from is not None and passes_to is not None  # noqa: S101 they come from figures
-    if not question.logs and passes_to < 0:
+    if not question.uses_logs and passes_to < 0:
         passes_to = None
     few = f"{compared.runs} decide nothing, but " if runs > compared.runs else ""
-    side = "" if question.alone else " a side"
+    side = "" if question.is_absolute else " a side"
     sentence = (
         f"{few}{counted(runs, 'run')}{side} that lie as far apart as these find in 4 of 5 cases what is "
         f"{_amount(question, fails_from)} or more (FAIL)"
@@ -309,12 +314,12 @@ def power_of(question: Question, alpha: float) -> dict[str, Any]:
 
 def _measurable(question: Question, alpha: float) -> GateValues | None:
     """Return the values if they have a spread: one run has none, and a share of runs only its own."""
-    sides = [question.candidate] if question.alone else [question.baseline, question.candidate]
+    sides = [question.candidate] if question.is_absolute else [question.baseline, question.candidate]
     if question.limit == "at_most_share_of_runs" or min(map(len, sides)) < 2:
         return None
-    if question.logs and min(map(min, sides)) <= 0:
+    if question.uses_logs and min(map(min, sides)) <= 0:
         return None
-    compared = question.compared(alpha)
+    compared = question.procedure(alpha)
     return compared if isinstance(compared, GateValues) else None
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.comparison import Comparison, GateVerdict
 from plimsoll.analysis.compare.decision import Outcome
 from plimsoll.analysis.compare.questions import Side, sentences
-from plimsoll.analysis.compare.verdicts import GateVerdict
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.page.chart import (
@@ -193,7 +192,7 @@ def figure(judged: GateVerdict, value: float | None) -> str:
     """Return one side's figure: a time, a share, or a measure without its unit."""
     if value is None:
         return ABSENT
-    if judged.gate.kind.is_share:
+    if judged.gate.metric_type.is_share:
         return percent(value)
     return (
         milliseconds(value) if judged.in_ms else f"{significant(value)} {printable(judged.unit, 12)}".strip()

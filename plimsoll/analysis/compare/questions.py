@@ -1,25 +1,47 @@
 """From measured runs and gates to questions: the values of every gate, and what stands against a verdict."""
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
+from statistics import fmean, median
 
-from plimsoll.analysis.compare.decision import ALONE, Question
-from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates
-from plimsoll.analysis.compare.metrics import CensoredError, Limit, NoFigureError, Reading, ResponseTime
-from plimsoll.analysis.compare.sides import UnreadableRun
+from plimsoll.analysis.compare.decision import ALONE, Question, level_of
+from plimsoll.analysis.compare.gates import (
+    ERROR_SHARE,
+    LIMITS,
+    MEASURE,
+    MORE_ERRORS,
+    RATIO,
+    CensoredError,
+    Gate,
+    Gates,
+    Limit,
+    NoFigureError,
+    Phase,
+    Reading,
+    ResponseTime,
+)
+from plimsoll.analysis.compare.sides import OpenedSide, UnreadableRun
 from plimsoll.analysis.evidence.answers import Tries, measure_finding
+from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import MUCH_TAKEN_MS, taken_ms_per_s
-from plimsoll.analysis.evidence.order import Order, RunPlace, order_of
+from plimsoll.analysis.evidence.order import Order, RunPlace, find_order, identity_findings
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.statistics.measures import StepFigures
-from plimsoll.analysis.statistics.stalls import IN_A_ROW, far_worse
-from plimsoll.common.units import counted, milliseconds
+from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
+from plimsoll.analysis.statistics.stalls import IN_A_ROW, find_far_worse
+from plimsoll.common.errors import gravest_first
+from plimsoll.common.units import counted, milliseconds, percent
+from plimsoll.rundir.events import FELT
 from plimsoll.rundir.facts import RunFacts
 
 _MOST_NAMED = 3
 _LEAST_MS = 0.001  # what a record can tell: a time of 0 counts as this against a limit in ms
+_CONTROL_DIFFERS = 1.05
+_LOADS_DIFFER = 1.05
+_DEFAULT_TAILS = ("p99.9", "p99")
+
 _Runs = Sequence[MeasuredRun]
 _NO_STEP = StepFigures(None, "", measure=True)
 
@@ -67,10 +89,10 @@ class GateQuestion:
     findings: tuple[Finding, ...] = ()
 
 
-def orders_of(baseline: Side, candidate: Side) -> dict[str, Order]:
+def find_orders(baseline: Side, candidate: Side) -> dict[str, Order]:
     """Return how the runs of each scenario that both sides have lie in time."""
     return {
-        scenario: order_of(
+        scenario: find_order(
             [RunPlace.of(run.name, run.directory.facts) for run in baseline.of(scenario)],
             [RunPlace.of(run.name, run.directory.facts) for run in candidate.of(scenario)],
         )
@@ -103,7 +125,7 @@ def value_of(run: MeasuredRun, gate: Gate, cut: RunPhase | None = None, limit: L
     phase = cut or run.phases.get(gate.phase)
     if phase is None:
         raise NoFigureError(f"{run.name} has no phase `{gate.phase}`: nothing kept its disks busy")
-    metric = gate.kind
+    metric = gate.metric_type
     value = metric.value(Reading(run, phase, gate.metric, _when(gate)))
     unit = metric.unit(phase, gate.metric)
     if gate.at_most_ms is not None and unit != "ms":
@@ -154,11 +176,13 @@ def _asked(
         first, second = [first[at] for at, _ in pairs], [second[at] for _, at in pairs]
     unit = _unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
     runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
-    doubts = list(stalled(runs, gate, (values[0], values[1]), unit))
-    failures, bars = failing((baseline.name, candidate.name), runs, gate)
+    doubts = list(find_stalls(runs, gate, (values[0], values[1]), unit))
+    failures, bars = find_failing((baseline.name, candidate.name), runs, gate)
     found_out = [*doubts, *([failures] if failures else [])]
     doubts += [failures] if failures and bars else []
-    contention, excuses = shared((baseline.name, candidate.name), runs, gate, unit, alone=limit in ALONE)
+    contention, excuses = find_contention(
+        (baseline.name, candidate.name), runs, gate, unit, alone=limit in ALONE
+    )
     if contention:
         found_out.append(contention)
         doubts += [] if excuses else [contention]
@@ -167,7 +191,7 @@ def _asked(
         at_most=getattr(gate, limit),
         baseline=first,
         candidate=second,
-        in_pairs=pairs is not None,
+        is_paired=pairs is not None,
         blocked=problems,
         notes=notes,
         doubts=[each.sentence for each in doubts],
@@ -184,7 +208,7 @@ def _alike(
     if limit != "at_most_ratio" or not phases:
         return {}, ()
     whole = [phase for _, phase in phases]
-    cut = gate.kind.alike(whole, gate.metric)
+    cut = gate.metric_type.cut_alike(whole, gate.metric)
     counts = [phase.requests for phase in whole]
     note = (
         f"Compared at {min(each.requests for each in cut):,} requests of each run, of the "
@@ -196,8 +220,8 @@ def _alike(
 
 def _unit(gate: Gate, runs: Sequence[MeasuredRun]) -> str:
     phases = [phase for run in runs if (phase := run.phases.get(gate.phase))]
-    units = (gate.kind.unit(phase, gate.metric) for phase in phases)
-    usual = "" if gate.kind.is_share else "ms"
+    units = (gate.metric_type.unit(phase, gate.metric) for phase in phases)
+    usual = "" if gate.metric_type.is_share else "ms"
     return next((unit for unit in units if unit is not None), usual)
 
 
@@ -209,7 +233,7 @@ def sentences(problems: Sequence[str]) -> Iterator[str]:
         yield f"And {counted(len(problems) - _MOST_NAMED, 'more problem')} of this kind."
 
 
-def stalled(
+def find_stalls(
     runs: tuple[_Runs, _Runs], gate: Gate, values: tuple[Sequence[float], Sequence[float]], unit: str
 ) -> Iterator[Finding]:
     """Yield which of the candidate's runs stalled, by the gate's own figure or by their slowest row.
@@ -217,18 +241,18 @@ def stalled(
     Both are compared from run to run: the figure, as far as it is a time, and of response times also the
     slowest ten requests in a row, which a percentile of a long run looks past.
     """
-    if gate.kind.is_share or unit != "ms":
+    if gate.metric_type.is_share or unit != "ms":
         return
     if all(len(side) == len(found) for side, found in zip(runs, values, strict=True)):
-        yield from _found(runs, values, gate, gate.kind.label(gate.metric))
-    if isinstance(gate.kind, ResponseTime):
+        yield from _found(runs, values, gate, gate.metric_type.label(gate.metric))
+    if isinstance(gate.metric_type, ResponseTime):
         worst = tuple([ms for run in side if (ms := _worst_ms(run, gate)) is not None] for side in runs)
         if [len(side) for side in worst] == [len(side) for side in runs]:
             what = f"median of the slowest {IN_A_ROW} requests in a row"
             yield from _found(runs, (worst[0], worst[1]), gate, what)
 
 
-def shared(
+def find_contention(
     sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate, unit: str, *, alone: bool
 ) -> tuple[Finding | None, bool]:
     """Return that one side may be slower by the generator's doing, and whether that is the candidate.
@@ -237,7 +261,7 @@ def shared(
     more, its FAIL may be the generator's doing, and where the baseline had to, the candidate's PASS.
     What is held to a limit `alone` is not held against the baseline.
     """
-    if gate.kind.is_share or unit != "ms":
+    if gate.metric_type.is_share or unit != "ms":
         return None, False
     taken_ms = [_median([taken_ms_per_s(run.directory) for run in each]) for each in runs]
     baseline_ms, candidate_ms = 0 if alone else taken_ms[0], taken_ms[1]
@@ -258,7 +282,9 @@ def _median(values: Sequence[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def failing(sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate) -> tuple[Finding | None, bool]:
+def find_failing(
+    sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate
+) -> tuple[Finding | None, bool]:
     """Return what is to be known of failures of the gate's measure, and whether they allow no PASS.
 
     They allow none where the candidate failed: its median looks past failures that are fewer than half.
@@ -266,7 +292,7 @@ def failing(sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate) -> tu
     tries = [_tries(side, each, gate) for side, each in zip(sides, runs, strict=True)]
     when = "in the whole run" if gate.phase == "whole" else f"{gate.phase} the saturator"
     names = tuple(run.name for each in runs for run in each if _step(run, gate).failed_ms)
-    found = measure_finding(gate.scenario, gate.kind.subject(gate.metric), when, tries, names)
+    found = measure_finding(gate.scenario, gate.metric_type.subject(gate.metric), when, tries, names)
     return found, found is not None and tries[1].is_many
 
 
@@ -277,7 +303,7 @@ def _tries(side: str, runs: _Runs, gate: Gate) -> Tries:
 
 def _step(run: MeasuredRun, gate: Gate) -> StepFigures:
     phase = run.phases.get(gate.phase)
-    step = phase.steps.get(gate.kind.subject(gate.metric)) if phase else None
+    step = phase.steps.get(gate.metric_type.subject(gate.metric)) if phase else None
     return step if step and step.measure else _NO_STEP
 
 
@@ -285,7 +311,7 @@ def _found(
     runs: tuple[_Runs, _Runs], values: tuple[Sequence[float], Sequence[float]], gate: Gate, what: str
 ) -> Iterator[Finding]:
     baseline_ms, candidate_ms = values
-    which = far_worse(baseline_ms, candidate_ms)
+    which = find_far_worse(baseline_ms, candidate_ms)
     if not which:
         return
     names = tuple(runs[1][at].name for at in which)
@@ -303,3 +329,188 @@ def _found(
 def _worst_ms(run: MeasuredRun, gate: Gate) -> float | None:
     phase = run.phases.get(gate.phase)
     return None if phase is None or phase.kept is None else phase.kept.worst_ms
+
+
+def comparison_findings(
+    opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side], gates: Gates, orders: dict[str, Order]
+) -> list[Finding]:
+    """Return all findings, each once, the gravest first."""
+    judged = list(dict.fromkeys(gate.scenario for gate in gates.gates))
+    found: list[Finding] = []
+    for scenario in judged:
+        found += _findings_of_scenario(sides, gates, orders.get(scenario), scenario)
+    found += identity_findings([run for side in sides for run in side.runs])
+    found += _control(*sides)
+    found += _without_gate(sides, judged)
+    found += _generators(sides)
+    found += _unfinished(opened)
+    found += _emulated(sides)
+    return gravest_first(dict.fromkeys(found))
+
+
+def _findings_of_scenario(
+    sides: tuple[Side, Side], gates: Gates, order: Order | None, scenario: str
+) -> Iterator[Finding]:
+    baseline, candidate = (side.of(scenario) for side in sides)
+    for each in dict.fromkeys([*sides[0].unreadable, *sides[1].unreadable]):
+        if each.scenario in (None, scenario):
+            text = f"A run cannot be read, and leaving it out could favour one side: {each.why.rstrip('.')}."
+            yield Finding(FindingKind.UNREADABLE, text, (), scenario)
+    names = (sides[0].name, sides[1].name)
+    gated = {gate.metric for gate in gates.gates if gate.scenario == scenario}
+    for finding in findings_of_sides(baseline, candidate, names):
+        idle = (finding.kind in ANSWERS and not gates.answers) or gated <= finding.spares
+        yield replace(finding, demoted=True) if idle else finding
+    yield from _censored_gates(sides, gates, scenario)
+    yield from _counts(sides, gates, scenario)
+    yield from _unequal_requests(scenario, [*baseline, *candidate])
+    if order is not None:
+        for kind, text in order.findings:
+            yield Finding(kind, text, (), scenario)
+        if gates.interleaved and not order.interleaved:
+            text = "The sides' runs do not alternate in time, which the gates ask for."
+            yield Finding(FindingKind.NOT_INTERLEAVED, text, (), scenario)
+
+
+def _censored_gates(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:
+    """Yield which gates have runs in which so many requests failed that the figure is a failure's."""
+    for gate in (gate for gate in gates.gates if gate.scenario == scenario):
+        failing = [[run.name for run in side.of(scenario) if is_censored(run, gate)] for side in sides]
+        if any(failing):
+            baseline, candidate = failing
+            where = sides[1 if candidate else 0].name
+            text = (
+                f"{gate.name}: so many requests failed on {where} that the figure is a failure's: it is at "
+                "least the time-out, and has no ratio."
+            )
+            runs, worse = tuple(candidate or baseline), bool(candidate) and not baseline
+            yield Finding(FindingKind.CENSORED, text, runs, scenario, worse=worse)
+
+
+def _counts(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:
+    counts = [len(side.of(scenario)) for side in sides]
+    for side, runs in zip(sides, counts, strict=True):
+        if not runs:
+            has = ", ".join(side.scenarios) or "nothing"
+            text = f"{scenario} did not run on {side.name} (it ran {has})."
+            yield Finding(FindingKind.NOT_RUN, text, (), scenario)
+        elif runs < gates.least_runs:
+            has, least = counted(runs, "run"), gates.least_runs
+            text = f"{side.name} has {has} of {scenario}, and a verdict takes {least}: {least - runs} more."
+            yield Finding(FindingKind.FEW_RUNS, text, (), scenario)
+    baseline, candidate = sides
+    if counts[0] != counts[1] and baseline.experiment and baseline.experiment == candidate.experiment:
+        text = (
+            f"The experiment has {counts[0]} runs of {scenario} on {baseline.name} and {counts[1]} on "
+            f"{candidate.name}; what is missing may be what went wrong."
+        )
+        yield Finding(FindingKind.UNEQUAL_RUNS, text, (), scenario)
+
+
+def _unequal_requests(scenario: str, runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
+    if not runs or any(run.directory.facts.loop != "open" for run in runs):
+        return
+    counts = [run.phases["whole"].requests for run in runs]
+    if max(counts) > _LOADS_DIFFER * min(counts):
+        text = f"{scenario}: the runs have between {min(counts):,} and {max(counts):,} requests."
+        yield Finding(FindingKind.UNEQUAL_REQUESTS, text, (), scenario)
+
+
+def _control(baseline: Side, candidate: Side) -> Iterator[Finding]:
+    for scenario in sorted(baseline.controls | candidate.controls):
+        yield from _control_of(scenario, baseline, candidate)
+
+
+def _control_of(scenario: str, baseline: Side, candidate: Side) -> Iterator[Finding]:
+    levels = [
+        level_of([ms for run in side.of(scenario) if (ms := run.service_p50_ms)], logs=True)
+        for side in (baseline, candidate)
+    ]
+    first, second = levels
+    if not first or not second or max(first, second) <= _CONTROL_DIFFERS * min(first, second):
+        return
+    slower = percent(max(first, second) / min(first, second) - 1, 2)
+    text = (
+        f"The control experiment differs: the {scenario} takes {milliseconds(first)} on {baseline.name} and "
+        f"{milliseconds(second)} on {candidate.name}, {slower} apart. It should not depend on the storage: "
+        "network or processors differ too, or the file is read from the disks."
+    )
+    yield Finding(FindingKind.CONTROL_DIFFERS, text, (), scenario)
+
+
+def _without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Iterator[Finding]:
+    ran = dict.fromkeys(name for side in sides for name in side.scenarios)
+    controls = {name for side in sides for name in side.controls}
+    left = [name for name in ran if name not in judged and name not in controls]
+    if left:
+        yield Finding(FindingKind.NO_GATE, f"No gate looks at {', '.join(left)}.")
+
+
+def _generators(sides: tuple[Side, Side]) -> Iterator[Finding]:
+    runs = [run for side in sides for run in side.runs]
+    hosts = {(run.directory.facts.host.hostname, run.directory.facts.host.cpu) for run in runs}
+    if len(hosts) > 1:
+        text = "The load came from different machines, and a part of every response time is theirs."
+        yield Finding(FindingKind.OTHER_GENERATOR, text)
+
+
+def _unfinished(opened: tuple[OpenedSide, OpenedSide]) -> Iterator[Finding]:
+    for side in opened:
+        if side.planned is not None and side.there < side.planned:
+            text = (
+                f"{side.path}: the experiment has {side.there} of its {side.planned} runs. To look early, "
+                "and to stop when it pleases, makes false verdicts likelier."
+            )
+            yield Finding(FindingKind.UNFINISHED, text)
+
+
+def _emulated(sides: tuple[Side, Side]) -> Iterator[Finding]:
+    for side in sides:
+        what = next((run.emulated for run in side.runs if run.emulated), None)
+        if what:
+            text = f"{side.name} is emulated ({what}): verdicts are on that, not on what it imitates."
+            yield Finding(FindingKind.EMULATED, text)
+
+
+def default_gates(baseline: Side, candidate: Side) -> Gates:
+    """Return gates for every scenario of either side, but for the control experiment."""
+    scenarios = list(dict.fromkeys([*baseline.scenarios, *candidate.scenarios]))
+    controls = baseline.controls | candidate.controls
+    judged = [name for name in scenarios if name not in controls] or scenarios
+    return Gates(gates=[gate for name in judged for gate in _default_gates_of(baseline, candidate, name)])
+
+
+def _default_gates_of(baseline: Side, candidate: Side, scenario: str) -> list[Gate]:
+    runs = [*baseline.of(scenario), *candidate.of(scenario)]
+    phases: list[Phase] = ["during", "whole"] if any(run.saturation for run in runs) else ["whole"]
+    gates = [
+        Gate(scenario=scenario, phase=phase, metric=metric, at_most_ratio=RATIO)
+        for phase in phases
+        if (metric := _default_metric(runs, phase)) is not None
+    ]
+    return [*gates, Gate(scenario=scenario, metric=ERROR_SHARE, at_most_more=MORE_ERRORS)]
+
+
+def _default_metric(runs: Sequence[MeasuredRun], phase: Phase) -> str | None:
+    """Return the highest percentile that all runs have requests for; else the median of the longest step."""
+    levels = [run.phases[phase] for run in runs if phase in run.phases]
+    if len(levels) < len(runs):
+        return _DEFAULT_TAILS[0]  # the gate then says which run has no such phase
+    requests = min((each.requests for each in levels), default=fewest(PERCENTILES[_DEFAULT_TAILS[0]]))
+    for tail in _DEFAULT_TAILS:
+        if requests >= fewest(PERCENTILES[tail]):
+            return tail
+    everywhere = set.intersection(*(set(each.steps) for each in levels))
+    # An upgrade is judged by how long it took; what visitors felt meanwhile has gates where it is asked for.
+    everywhere = {name for name in everywhere if not name.startswith(FELT)}
+    # A step that is censored counts as its lower bound: it must not be passed over for failing.
+    # What takes longest, over both sides alike: choosing by one side's figures would favour one.
+    longest = [
+        (each[0].measure, fmean(math.log(step.least) for step in each), name)
+        for name in sorted(everywhere)
+        if (each := [level.steps[name] for level in levels])
+        if all(step.unit == "ms" and step.least > 0 for step in each)
+    ]
+    if longest:
+        return f"{MEASURE}{max(longest)[2]}"
+    return None if phase == "during" else "p50"

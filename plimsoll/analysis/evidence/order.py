@@ -42,7 +42,7 @@ class Order:
     findings: list[tuple[FindingKind, str]]
 
 
-def order_of(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> Order:
+def find_order(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> Order:
     """Return how the runs of one scenario on two sides lie in time."""
     found = [(FindingKind.CLOCK, text) for text in _clocks([*baseline, *candidate])]
     sides = [(run, 0, at) for at, run in enumerate(baseline)]

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.compare.metrics import ERROR_SHARE, MORE_ERRORS
+from plimsoll.analysis.compare.gates import ERROR_SHARE, MORE_ERRORS
 from plimsoll.analysis.regress.judgement import SeriesResult, SeriesState
 from plimsoll.analysis.regress.nights import ChangeRow, ExperimentHistory, NightRow, NightSeries
 from plimsoll.common.errors import SettingsError

@@ -13,10 +13,8 @@ from datetime import datetime
 from statistics import fmean
 
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
-from plimsoll.analysis.compare.default_gates import default_gates
-from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates
-from plimsoll.analysis.compare.metrics import Limit, NoFigureError
-from plimsoll.analysis.compare.questions import Side, value_of
+from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates, Limit, NoFigureError
+from plimsoll.analysis.compare.questions import Side, default_gates, value_of
 from plimsoll.analysis.evidence.generator import load_facts
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.regress.changes import SeriesReview
@@ -264,7 +262,9 @@ def _question(
                 problems.append(f"{str(error).rstrip('.')}.")
                 continue
             if mine:
-                found.append(fmean(mine) if gate.kind.is_share else math.exp(fmean(map(math.log, mine))))
+                found.append(
+                    fmean(mine) if gate.metric_type.is_share else math.exp(fmean(map(math.log, mine)))
+                )
     counts = len(values[0]), len(values[1])
     problems = problems[:3]
     for name, count in zip(("The baseline has", "Since then there are"), counts, strict=True):

@@ -436,7 +436,7 @@ def gate_effect(result: GateResult, value: float | None) -> str:
         return f"× {value:.2f}"
     if result.limit == "at_most_more":
         return f"{'+' if value > 0 else '−' if value < 0 else '±'}{percent(abs(value))}"
-    return percent(value) if result.gate.kind.is_share else milliseconds(value)
+    return percent(value) if result.gate.metric_type.is_share else milliseconds(value)
 
 
 def finding_word(finding: StoredFinding) -> str:

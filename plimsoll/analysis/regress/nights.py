@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from plimsoll.analysis.compare.metrics import ERROR_SHARE, MEASURE, MORE_ERRORS
+from plimsoll.analysis.compare.gates import ERROR_SHARE, MEASURE, MORE_ERRORS
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from plimsoll.analysis.compare.metrics import ERROR_SHARE
+from plimsoll.analysis.compare.gates import ERROR_SHARE
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, rounded
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.page.shell import render_page

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.compare.metrics import MEASURE
+from plimsoll.analysis.compare.gates import MEASURE
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun, RunPhase
 from plimsoll.analysis.regress.nights import (
     ChangeRow,

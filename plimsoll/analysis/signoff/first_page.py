@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from plimsoll.analysis.compare.comparison import Comparison
+from plimsoll.analysis.compare.comparison import Comparison, GateVerdict
 from plimsoll.analysis.compare.decision import Outcome
 from plimsoll.analysis.compare.page import figure
-from plimsoll.analysis.compare.questions import orders_of
-from plimsoll.analysis.compare.verdicts import GateVerdict
+from plimsoll.analysis.compare.questions import find_orders
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
 from plimsoll.analysis.statistics.stalls import excluded_share
@@ -100,7 +99,7 @@ def limit_in_words(judged: GateVerdict, found: Comparison) -> LimitInWords:
     figures = " and ".join(f"{value} on {name}" for value, name in zip(shown, names, strict=True))
     # a long reason stands once on the page, not with each limit that it concerns
     says = f"See “{DOUBTS}”." if judged.question.blocked else judged.verdict.says
-    text = f"{judged.gate.kind.in_words(judged.gate.metric, figures)}. {says}"
+    text = f"{judged.gate.metric_type.describe(judged.gate.metric, figures)}. {says}"
     return LimitInWords(
         judged.verdict.outcome, describe_scope(judged, found), describe_limit(judged, names[0]), clip(text)
     )
@@ -174,7 +173,7 @@ def _load(run: MeasuredRun) -> str:
 def _turns(found: Comparison) -> str:
     """Return whether the sides took turns, of the scenarios that are judged."""
     judged = {each.gate.scenario for each in found.judged}
-    orders = [order for name, order in orders_of(found.baseline, found.candidate).items() if name in judged]
+    orders = [order for name, order in find_orders(found.baseline, found.candidate).items() if name in judged]
     if not orders:
         return ""
     return ", taking turns" if all(order.interleaved for order in orders) else ", not taking turns"

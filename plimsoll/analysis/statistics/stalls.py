@@ -53,7 +53,9 @@ def worst_us(response_us: NDArray[Any]) -> NDArray[Any] | None:
     return worst
 
 
-def far_worse(baseline_ms: Sequence[float], candidate_ms: Sequence[float], error: float = 0.05) -> list[int]:
+def find_far_worse(
+    baseline_ms: Sequence[float], candidate_ms: Sequence[float], error: float = 0.05
+) -> list[int]:
     """Return which of the candidate's runs are far worse than the baseline's runs lead to expect.
 
     Such a run is twice as slow as the baseline's worst one, is felt, and lies above the prediction limit for

@@ -76,7 +76,7 @@ class World:
     noisier: float = 1.0
     scale: float = 1.0
 
-    def comparison(self, random: np.random.Generator, limit: float, in_pairs: bool = True) -> Verdict:
+    def comparison(self, random: np.random.Generator, limit: float, is_paired: bool = True) -> Verdict:
         """Return the verdict on one experiment."""
         runs = 2 * self.repeats
         level = DRIFTS[self.drift](random, runs)
@@ -90,15 +90,15 @@ class World:
         logs = level + noise
         logs[second] += math.log(self.ratio)
         baseline, candidate = np.exp(logs[first]).tolist(), np.exp(logs[second]).tolist()
-        return decide([Question("at_most_ratio", limit, baseline, candidate, in_pairs)], 0.95)[0]
+        return decide([Question("at_most_ratio", limit, baseline, candidate, is_paired)], 0.95)[0]
 
 
 def rates(
-    world: World, limit: float, comparisons: int, in_pairs: bool = True, seed: int = 7
+    world: World, limit: float, comparisons: int, is_paired: bool = True, seed: int = 7
 ) -> dict[str, float]:
     """Return how often each verdict came, and how often the limits held the true ratio."""
     random = np.random.default_rng(seed)
-    verdicts = [world.comparison(random, limit, in_pairs) for _ in range(comparisons)]
+    verdicts = [world.comparison(random, limit, is_paired) for _ in range(comparisons)]
     held = [v.lower is None or v.lower <= world.ratio * (1 + 1e-9) for v in verdicts]
     held_too = [v.upper is None or v.upper >= world.ratio * (1 - 1e-9) for v in verdicts]
     return {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.compare.metrics import CensoredError, NoFigureError, Reading, metric_of
+from plimsoll.analysis.compare.gates import CensoredError, NoFigureError, Reading, metric_of
 from plimsoll.analysis.evidence.measure import measure_run
 from plimsoll.analysis.evidence.run import WHOLE
 from plimsoll.cli import main

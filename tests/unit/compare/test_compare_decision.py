@@ -27,12 +27,12 @@ def questions(draw: st.DrawFn) -> list[Question]:
         near = st.floats(95 * factor, 105 * factor)
         some = draw(st.one_of(RUNS, st.lists(near, min_size=4, max_size=6)))
         baseline = draw(st.one_of(st.just(baseline), st.just([100.0, 101, 99, 102, 98][: len(baseline)])))
-        in_pairs = draw(st.booleans())
-        if in_pairs:
+        is_paired = draw(st.booleans())
+        if is_paired:
             n = min(len(baseline), len(some))
             baseline, some = baseline[:n], some[:n]
         limit = draw(st.sampled_from([0.9, 1.0, 1.1, 1.5]))
-        found.append(Question("at_most_ratio", limit, baseline, some, in_pairs))
+        found.append(Question("at_most_ratio", limit, baseline, some, is_paired))
     return found
 
 
@@ -57,7 +57,7 @@ def test_a_slower_candidate_never_has_a_better_verdict(
 @given(questions())
 def test_swapped_sides_mirror_the_effect(asked: list[Question]) -> None:
     turned = [
-        Question("at_most_ratio", 1 / each.at_most, each.candidate, each.baseline, each.in_pairs)
+        Question("at_most_ratio", 1 / each.at_most, each.candidate, each.baseline, each.is_paired)
         for each in asked
     ]
     mirror = {"PASS": "FAIL", "FAIL": "PASS", "INCONCLUSIVE": "INCONCLUSIVE"}
@@ -90,7 +90,7 @@ def test_a_unit_changes_nothing(asked: list[Question], factor: float) -> None:
 
 @given(questions())
 def test_the_order_of_runs_that_are_no_pairs_changes_nothing(asked: list[Question]) -> None:
-    free = [replace(each, in_pairs=False) for each in asked]
+    free = [replace(each, is_paired=False) for each in asked]
     turned = [replace(each, candidate=each.candidate[::-1], baseline=each.baseline[::-1]) for each in free]
     assert outcomes(turned) == outcomes(free)
 
@@ -178,7 +178,7 @@ def test_how_many_runs_so_many_gates_take(gates: int, alone: bool, runs: int) ->
 def test_pairs_are_used_as_soon_as_two_arrangements_can_decide() -> None:
     x = [10.0, 20, 30, 40, 50, 60]
     y = [value * 1.01 for value in x]
-    paired = Question("at_most_ratio", 1.1, x, y, in_pairs=True)
+    paired = Question("at_most_ratio", 1.1, x, y, is_paired=True)
     assert [decide([replace(paired, baseline=x[:n], candidate=y[:n])], 0.95)[0].test for n in (4, 5, 6)] == [
         "unpaired",
         "unpaired",
@@ -186,7 +186,7 @@ def test_pairs_are_used_as_soon_as_two_arrangements_can_decide() -> None:
     ]
     (verdict,) = decide([paired], 0.95)
     assert verdict.outcome == "PASS", "what drifts from repeat to repeat is no spread between the sides"
-    assert outcomes([replace(paired, in_pairs=False)]) == ["INCONCLUSIVE"]
+    assert outcomes([replace(paired, is_paired=False)]) == ["INCONCLUSIVE"]
     assert {v.test for v in decide([paired] * 4, 0.95)} == {"unpaired"}, "2 in 64 are not under 0.05 / 4"
 
 

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import binomtest
 
-from plimsoll.analysis.compare.looks import LOOKS_FILE, Look, number_of
+from plimsoll.analysis.compare.comparison import LOOKS_FILE, DecisionLook, number_of
 from plimsoll.analysis.statistics.binomial import ShareOfRuns
 from plimsoll.analysis.statistics.percentiles import P999
 from plimsoll.analysis.statistics.permutation import spent, t_cdf, t_quantile
 from plimsoll.analysis.statistics.requests import KeptRequests, cut_alike
-from plimsoll.analysis.statistics.stalls import excluded_share, far_worse, worst_us
+from plimsoll.analysis.statistics.stalls import excluded_share, find_far_worse, worst_us
 from plimsoll.cli import main
 from plimsoll.rundir.records import Records
 from tests.support.comparable import change, instant, runs_of, write_both
@@ -296,7 +296,7 @@ WORST: list[tuple[str, list[float], list[float], list[int]]] = [
 def test_runs_that_are_far_worse(
     what: str, baseline: list[float], candidate: list[float], which: list[int]
 ) -> None:
-    assert far_worse(baseline, candidate) == which, what
+    assert find_far_worse(baseline, candidate) == which, what
 
 
 def test_the_slowest_ten_in_a_row_are_no_single_requests() -> None:
@@ -352,11 +352,11 @@ def test_a_damaged_memory_of_looks_is_no_first_look(tmp_path: Path) -> None:
     assert "nobody knows how often these runs were decided on" in result.stderr
 
 
-def _look(baseline: str, candidate: str) -> Look:
-    return Look(frozenset(baseline.split()), frozenset(candidate.split()))
+def _look(baseline: str, candidate: str) -> DecisionLook:
+    return DecisionLook(frozenset(baseline.split()), frozenset(candidate.split()))
 
 
-LOOKS: list[tuple[str, list[Look], Look, int]] = [
+LOOKS: list[tuple[str, list[DecisionLook], DecisionLook, int]] = [
     ("the first", [], _look("a b", "x y"), 1),
     ("the same again", [_look("a b", "x y")], _look("a b", "x y"), 1),
     ("with more runs", [_look("a b", "x y")], _look("a b c", "x y z"), 2),
@@ -368,7 +368,7 @@ LOOKS: list[tuple[str, list[Look], Look, int]] = [
 
 
 @pytest.mark.parametrize(("what", "before", "look", "number"), LOOKS, ids=[row[0] for row in LOOKS])
-def test_the_number_of_a_look(what: str, before: list[Look], look: Look, number: int) -> None:
+def test_the_number_of_a_look(what: str, before: list[DecisionLook], look: DecisionLook, number: int) -> None:
     assert number_of(look, before) == number, what
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.compare import metrics
+from plimsoll.analysis.compare import gates as metrics
 from plimsoll.cli import main
 from tests.support.comparable import write_both
 from tests.support.paths import DOCS
 
 TOY = '''
-from plimsoll.analysis.compare.metrics import Metric
+from plimsoll.analysis.compare.gates import Metric
 
 
 class RequestCount(Metric):

@@ -40,7 +40,7 @@ def test_differences_that_are_there_are_found() -> None:
     assert rates(World(6, ratio=1.3), 1.1, FEW)["FAIL"] > 0.8
     assert rates(World(6, ratio=0.9), 1.1, FEW)["PASS"] > 0.9
     steady = next(name for name in DRIFTS if "steady" in name)
-    within, alike = (rates(World(6, steady), 1.1, FEW, in_pairs=pairs)["PASS"] for pairs in (True, False))
+    within, alike = (rates(World(6, steady), 1.1, FEW, is_paired=pairs)["PASS"] for pairs in (True, False))
     assert within > 3 * alike, "what drifts away is no reason to permute over it"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.analysis.compare.metrics import METRICS, metric_of
+from plimsoll.analysis.compare.gates import METRICS, metric_of
 from plimsoll.cli import main
 from tests.support.comparable import write_both
 from tests.support.nights import regress, write_night

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from plimsoll.analysis.evidence.order import RunPlace, order_of
+from plimsoll.analysis.evidence.order import RunPlace, find_order
 from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
 from plimsoll.analysis.report.measured_run import MeasuredValues, ReportRun, Values
 from plimsoll.analysis.report.runs import (
@@ -339,7 +339,7 @@ def _lead(best: RankedBackend, other: RankedBackend, sign: int, sides: int) -> L
         for one, each in zip((best, other), runs, strict=True)
     ]
     places = [[RunPlace.of(run.label, run.directory.facts) for run in each] for each in runs]
-    order = order_of(places[0], places[1])
+    order = find_order(places[0], places[1])
     if order.pairs is not None:
         logs = [[side[pair[at]] for pair in order.pairs] for at, side in enumerate(logs)]
     found = distance(logs[0], logs[1], order.pairs is not None, sides)
