@@ -63,7 +63,7 @@ def export(
         plimsoll export results/latest --to hdr --out latency.hlog
         plimsoll export results/latest --to prometheus --out /var/lib/node_exporter/plimsoll.prom
 
-    Exit codes: 0 written; 1 written, but the run did not come to its end, so that it is a part; 2 nothing was
+    Exit codes: 0 written; 1 written, but of a run that did not come to its end; 2 nothing was
     written.
     """  # noqa: D301 \b is click's: keep these lines as they are
     if as_json and out == STDOUT:

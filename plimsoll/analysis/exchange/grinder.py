@@ -58,14 +58,14 @@ _MOST_NAMED = 20
     "--names",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="What the tests are called: a number and a name a line. Default: as the workers' own logs say.",
+    help="Names of the tests: a number and a name on each line. Default: as the workers' own logs say.",
 )
 @click.option(
     "--composite",
     metavar="NUMBER",
     multiple=True,
     type=int,
-    help="A test that encloses others: a measure, and no request. May be repeated. Default: as the workers' "
+    help="A test that encloses others: a measure, not a request. May be repeated. Default: as the workers' "
     "own logs say.",
 )
 @json_option
@@ -88,7 +88,7 @@ def grinder(
         plimsoll import grinder results/latest/grinder-0-data.log
 
     Exit codes: 0 everything was read; 1 imported, but The Grinder was killed while it wrote, or lines could
-    not be read; 2 a file that is no data log.
+    not be read; 2 a file that is not a data log.
     """  # noqa: D301 \b is click's: keep these lines as they are
     called = {} if names is None else read_test_names(names)
     with progress_bar("reading", "bytes", is_shown(progress)) as advance:
@@ -255,9 +255,8 @@ def read_test_names(path: Path) -> dict[int, str]:
         if found := _GIVEN.fullmatch(line):
             names[int(found[1])] = found[2]
         else:
-            wrong.append(
-                f"{path}: line {number}: {line.strip()[:60]!r} is no number and name, such as: 1 Front page"
-            )
+            what = f"{line.strip()[:60]!r} is not a number and a name, such as: 1 Front page"
+            wrong.append(f"{path}: line {number}: {what}")
     if wrong:
         raise SettingsError("\n".join(printable(one) for one in wrong))
     return names

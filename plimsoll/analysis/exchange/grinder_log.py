@@ -250,7 +250,7 @@ class Layout:
                 number = float("nan")
             if not (least <= number <= most and number % 1 == 0):
                 return f"its {_title(name)} is {values[place].strip()[:40]!r}"
-        return "holds a value that is no number"
+        return "holds a value that is not a number"
 
 
 def parse_header(header: str, first: str | None) -> Layout:
@@ -263,7 +263,7 @@ def parse_header(header: str, first: str | None) -> Layout:
     known = {at: _COLUMNS[title] for at, title in enumerate(titles) if title in _COLUMNS}
     named = [name for name in known.values() if name]
     if titles[0] != "Thread":
-        raise NoLayoutError("its first line is no header of The Grinder's data log (Thread, Run, Test, …)")
+        raise NoLayoutError("its first line is not a header of The Grinder's data log (Thread, Run, Test, …)")
     if missing := [name for name in _NEEDED if name not in named]:
         raise NoLayoutError(
             f"its header has no column {_title(missing[0])!r}: this reads The Grinder 3's data log"

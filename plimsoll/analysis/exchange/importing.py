@@ -55,7 +55,9 @@ def run_options(scenario: str) -> Callable[[Callable[..., Any]], Callable[..., A
     """Return the options that say where the run directory goes and what is noted in it."""
     options = (
         click.option(
-            "--target", metavar="URL", help="The site's base URL, to note it: it is not in the files."
+            "--target",
+            metavar="URL",
+            help="The site's base URL, to be recorded: the files do not contain it.",
         ),
         click.option(
             "--scenario",
@@ -63,7 +65,7 @@ def run_options(scenario: str) -> Callable[[Callable[..., Any]], Callable[..., A
             default=scenario,
             show_default=True,
             callback=_plain,
-            help="What to call the scenario.",
+            help="Name of the scenario.",
         ),
         click.option(
             "--out",

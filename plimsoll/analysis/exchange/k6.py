@@ -84,7 +84,7 @@ def k6(
         plimsoll report results/latest
 
     Exit codes: 0 everything was read; 1 imported, but k6 was killed while it wrote, or lines could not be
-    read; 2 a file that holds nothing of k6.
+    read; 2 a file without samples of k6.
     """  # noqa: D301 \b is click's: keep these lines as they are
     if missing := [path for path in files if not path.is_file()]:
         raise ImportingError("\n".join(f"{path}: there is no such file" for path in missing))
@@ -108,9 +108,7 @@ def import_k6(
         if reader.line == 0:
             raise ImportingError(f"{path}: is empty; k6 writes it with: k6 run --out json=FILE script.js")
         why = f" ({reader.broken[0]})" if reader.broken else ""
-        raise ImportingError(
-            f"{path}: holds no sample of k6{why}; it wants what k6 run --out json=FILE writes"
-        )
+        raise ImportingError(f"{path}: holds no sample of k6{why}; give what k6 run --out json=FILE writes")
     base_ns = max((first.time_ns - NS) // 1000 * 1000, 1000)
     assembler = K6Assembler(base_ns, timeout_s)
     settings: dict[str, object] = {"imported_from": path.name}

@@ -122,7 +122,7 @@ def from_json(line: bytes) -> K6Sample | K6Definition | None:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        raise BrokenLineError("is no JSON") from None
+        raise BrokenLineError("is not JSON") from None
     try:
         data = value["data"]
         if value["type"] == "Point":
@@ -136,7 +136,7 @@ def from_json(line: bytes) -> K6Sample | K6Definition | None:
             return K6Definition(_text(data["name"]), _text(data["type"]), _text(data["contains"]))
     except (KeyError, TypeError, AttributeError):
         pass
-    raise BrokenLineError("is no sample of k6: it has not the keys type, metric and data")
+    raise BrokenLineError("is not a sample of k6: it lacks the keys type, metric and data")
 
 
 def from_row(row: list[str], header: list[str]) -> K6Sample:
@@ -158,7 +158,7 @@ def instant_ns(text: Any) -> int:
     else:
         ns = _rfc3339_ns(text)
     if not 0 < ns < _LARGEST_NS:
-        raise BrokenLineError(f"has a time that is none: {text[:40]!r}")
+        raise BrokenLineError(f"has an invalid time: {text[:40]!r}")
     return ns
 
 
@@ -169,7 +169,7 @@ def figure(value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         raise BrokenLineError("has no value") from None
     if not is_figure(number):
-        raise BrokenLineError("has a value that is no number")
+        raise BrokenLineError("has a value that is not a number")
     return number
 
 
@@ -189,7 +189,7 @@ def _rfc3339_ns(text: str) -> int:
                 raise ValueError
             seconds = int(parsed.timestamp())
         except (ValueError, OverflowError):
-            raise BrokenLineError(f"has a time that is none: {text[:40]!r}") from None
+            raise BrokenLineError(f"has an invalid time: {text[:40]!r}") from None
         if len(_SECONDS) > 64:  # samples come nearly in order, so that few seconds are met at a time
             _SECONDS.clear()
         _SECONDS[key] = seconds

@@ -48,7 +48,7 @@ _LISTENER = Path(__file__).with_name("locust_listener.py")
 @click.command()
 @click.argument("files", metavar="FILE|PREFIX...", nargs=-1, type=click.Path(path_type=Path))
 @run_options("locust")
-@click.option("--listener", is_flag=True, help="Print the listener that writes every request down, and end.")
+@click.option("--listener", is_flag=True, help="Print the listener that records every request, and exit.")
 @json_option
 @progress_option
 def locust(
@@ -73,7 +73,7 @@ def locust(
         plimsoll import locust load                 # load_stats.csv, load_failures.csv …
 
     Exit codes: 0 everything was read; 1 imported, but Locust was killed while it wrote, or lines could not be
-    read; 2 a file that is nothing of Locust.
+    read; 2 a file that Locust did not write.
     """  # noqa: D301 \b is click's: keep these lines as they are
     if listener:
         click.echo(_LISTENER.read_text(encoding="utf-8"), nl=False)
@@ -198,14 +198,14 @@ class LocustLog(LogFile):
                 self.version = str(value.get("locust"))[:20]
             elif self.line == 1:
                 raise ImportingError(
-                    f"{self.path}: is no file of the listener (plimsoll import locust --listener), "
+                    f"{self.path}: is not a file of the listener (plimsoll import locust --listener), "
                     "nor one of Locust's CSV files"
                 )
             elif row := self._row(value):
                 rows.append(row)
                 self.requests += 1
             else:
-                self.note_broken(self.line, " is no request")
+                self.note_broken(self.line, " is not a request")
             if len(rows) >= _BLOCK_RECORDS:
                 yield np.array(rows, dtype=RECORD)
                 rows = []
@@ -312,7 +312,7 @@ def _rows(path: Path, needed: str) -> Iterator[_Row]:
             reader = csv.DictReader(file)
             if needed not in (reader.fieldnames or ()):
                 raise ImportingError(
-                    f"{path}: is none of Locust's files: its first line has no column {needed!r}"
+                    f"{path}: is not one of Locust's files: its first line has no column {needed!r}"
                 )
             for number, row in enumerate(reader):
                 if number == _MOST_ROWS:

@@ -74,7 +74,7 @@ def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | N
         plimsoll merge host1/0 host2/1 host3/2 host4/3 --out results/merged
         plimsoll merge shards --out results/merged --json | jq .instances
 
-    Exit codes: 0 the run is complete, within its limits; 1 merged, but it is not, or is over one; 2 nothing
+    Exit codes: 0 the run is complete, within its limits; 1 merged, but incomplete or over a limit; 2 nothing
     was merged; 3 it is complete, but a limit could not be judged.
     """  # noqa: D301 \b is click's: keep these lines as they are
     with progress_bar("merging", "records read", is_shown(progress)) as advance:

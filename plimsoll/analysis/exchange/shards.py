@@ -144,7 +144,7 @@ def _kinds(shards: Sequence[ShardRun]) -> Iterator[str]:
             yield f"{one.path}: was itself merged: give the shards that it was merged from"
         elif instance and not one.facts.shard:
             yield (
-                f"{one.path}: is no instance of a replay, but {instance.path} is {instance.name}; "
+                f"{one.path}: is not an instance of a replay, but {instance.path} is {instance.name}; "
                 "leave it out"
             )
 
@@ -157,8 +157,8 @@ def _different(shards: Sequence[ShardRun]) -> Iterator[str]:
         if load and first and load.digest != first.digest:
             names = ", ".join(key for key, _ in differing([first.settings, load.settings]))
             yield (
-                f"{path}: its load is another one than that of {first_path} "
-                f"({printable(names or 'what it is made of')}): these are no shards of one run"
+                f"{path}: its load differs from that of {first_path} "
+                f"({printable(names or 'what it is made of')}): these are not shards of one run"
             )
     instances = [one for one in shards if one.facts.shard]
     keys = _OF_ANY | _OF_INSTANCES if instances else _OF_ANY
@@ -178,7 +178,7 @@ def _unlike(shards: Sequence[ShardRun], keys: dict[str, _Of]) -> Iterator[str]:
             if mine != first:
                 yield (
                     f"{one.path}: its {key} is {printable(str(mine))}, but {printable(str(first))} in "
-                    f"{shards[0].path}: these are no shards of one run"
+                    f"{shards[0].path}: these are not shards of one run"
                 )
 
 
@@ -298,12 +298,10 @@ def _clock_errors(shards: Sequence[ShardRun]) -> tuple[float | None, list[MergeF
     unknown = [number for number, error in errors_ms.items() if error is None and number not in wrong]
     says = []
     if wrong:
-        text = f"{_clocks(wrong)} not synchronised: by how much {_it(wrong)} wrong nobody knows."
+        text = f"{_clocks(wrong)} not synchronised: how far {_it(wrong)} off is unknown."
         says.append(MergeFinding(level=Severity.WARN, text=text))
     if unknown:
-        text = (
-            f"{_clocks(unknown)} of unknown quality: the system says nothing of how far {_it(unknown)} off."
-        )
+        text = f"{_clocks(unknown)} of unknown quality: the system does not say how far {_it(unknown)} off."
         says.append(MergeFinding(level=Severity.WARN, text=text))
     known_ms = sorted(error for error in errors_ms.values() if error is not None)
     if wrong or unknown:
@@ -432,7 +430,7 @@ def check_counts(endings: Sequence[InstanceEnding]) -> Iterator[MergeFinding]:
     ]
     if silent:
         names = f"instance{'s' if len(silent) > 1 else ''} {_list(silent)}"
-        text = f"What {names} skipped is not known: the counts of what was skipped are the others'."
+        text = f"What {names} skipped is unknown: the counts of skipped requests are the others'."
         yield MergeFinding(level=Severity.NOTE, text=text)
     for each in endings:
         if not (each.shard and each.shard.counts) or each.planned is None:

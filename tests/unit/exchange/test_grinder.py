@@ -251,8 +251,8 @@ def test_blank_lines_and_joined_logs_are_no_fault(tmp_path: Path) -> None:
 
 UNUSABLE = [
     ("an empty file", "", "is empty"),
-    ("an access log", '192.0.2.1 - - [20/Nov/2026] "GET / HTTP/1.1" 200 1\n', "no header of The Grinder"),
-    ("The Grinder's other log", (LOGS / "load-0.log").read_text(), "no header of The Grinder"),
+    ("an access log", '192.0.2.1 - - [20/Nov/2026] "GET / HTTP/1.1" 200 1\n', "not a header of The Grinder"),
+    ("The Grinder's other log", (LOGS / "load-0.log").read_text(), "not a header of The Grinder"),
     ("a header alone", HEADER + "\n", "holds no test"),
     (
         "nothing but broken lines",

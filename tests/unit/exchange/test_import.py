@@ -141,8 +141,8 @@ def test_broken_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     broken.write_text("".join(lines))
     result = run(broken, "--out", tmp_path / "results")
     assert result.exit_code == 1
-    assert "line 4: is no JSON" in result.output
-    assert "line 6: is no sample of k6" in result.output
+    assert "line 4: is not JSON" in result.output
+    assert "line 6: is not a sample of k6" in result.output
     assert RunDirectory.open(tmp_path / "results" / "latest").requests.count == 8
 
 
@@ -162,11 +162,11 @@ UNUSABLE = [
     (
         "an access log",
         b'192.0.2.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1\n',
-        "line 1: is no JSON",
+        "line 1: is not JSON",
     ),
-    ("k6's summary", b'{\n "metrics": {}\n}\n', "line 1: is no JSON"),
+    ("k6's summary", b'{\n "metrics": {}\n}\n', "line 1: is not JSON"),
     ("definitions only", FOREIGN.read_bytes().splitlines(keepends=True)[0], "holds no sample of k6"),
-    ("a CSV of another program", b"a,b\n1,2\n", "line 1: is no JSON"),
+    ("a CSV of another program", b"a,b\n1,2\n", "line 1: is not JSON"),
 ]
 
 

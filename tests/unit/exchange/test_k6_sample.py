@@ -57,13 +57,13 @@ def test_a_definition_says_what_a_metric_is() -> None:
 
 
 BROKEN = [
-    ("half a line", POINT[:90], "is no JSON"),
-    ("another program's JSON", b'{"Action":"output"}', "is no sample of k6"),
-    ("a list", b"[1,2]", "is no sample of k6"),
+    ("half a line", POINT[:90], "is not JSON"),
+    ("another program's JSON", b'{"Action":"output"}', "is not a sample of k6"),
+    ("a list", b"[1,2]", "is not a sample of k6"),
     ("no number", POINT.replace(b'"value":1', b'"value":"fast"'), "has no value"),
-    ("not a number", POINT.replace(b'"value":1', b'"value":NaN'), "is no number"),
+    ("not a number", POINT.replace(b'"value":1', b'"value":NaN'), "is not a number"),
     ("a time that is a number", POINT.replace(b'"2026-11-21T02:36:40.058379825Z"', b"7"), "has no time"),
-    ("nested without end", b"[" * 100_000, "is no JSON"),
+    ("nested without end", b"[" * 100_000, "is not JSON"),
 ]
 
 

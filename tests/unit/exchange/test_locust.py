@@ -141,16 +141,16 @@ def test_what_is_broken_is_named_and_what_is_cut_off_is_left_out(tmp_path: Path)
     result = run(path, "--out", tmp_path / "r")
     assert result.exit_code == 1
     for number in (3, 4, 6):
-        assert f"a.jsonl: line {number} is no request" in result.output
+        assert f"a.jsonl: line {number} is not a request" in result.output
     opened = RunDirectory.open(tmp_path / "r" / "latest")
     assert (opened.status, opened.requests.count) == ("interrupted", 2)
 
 
 UNUSABLE = [
     ("an empty file", "", "holds no request"),
-    ("another JSON Lines file", '{"type":"Metric"}\n', "is no file of the listener"),
+    ("another JSON Lines file", '{"type":"Metric"}\n', "is not a file of the listener"),
     ("a head alone", HEAD + "\n", "holds no request"),
-    ("nothing but broken lines", HEAD + "\nx\n", "line 2 is no request"),
+    ("nothing but broken lines", HEAD + "\nx\n", "line 2 is not a request"),
 ]
 
 

@@ -87,7 +87,7 @@ def test_instances_of_another_load_are_refused(
     result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "merged")])
     assert result.exit_code == code, why
     if code:
-        assert f"{tmp_path / '1'}: its load is another one than that of" in result.stderr, why
+        assert f"{tmp_path / '1'}: its load differs from that of" in result.stderr, why
         assert "(timeout_s)" in result.stderr, why
         return
     assert json.loads((tmp_path / "merged" / "run.json").read_text())["load"] == load
@@ -118,8 +118,8 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         merge_shards([tmp_path], tmp_path / "merged")
     assert str(refused.value).splitlines() == [
         f"{tmp_path / '2'} and {tmp_path / '3'} are both instance 3 of 4 (1/2:3/4): give the right one",
-        f"{tmp_path / '1'}: its speed is 10, but 1 in {tmp_path / '0'}: these are no shards of one run",
-        f"{tmp_path / '1'}: its seed is 2, but 1 in {tmp_path / '0'}: these are no shards of one run",
+        f"{tmp_path / '1'}: its speed is 10, but 1 in {tmp_path / '0'}: these are not shards of one run",
+        f"{tmp_path / '1'}: its seed is 2, but 1 in {tmp_path / '0'}: these are not shards of one run",
     ]
 
 
@@ -163,7 +163,7 @@ def test_a_directory_that_is_given_twice_is_refused(tmp_path: Path) -> None:
 def test_a_run_that_is_whole_is_no_instance(tmp_path: Path) -> None:
     all_of_them(tmp_path)
     write_run(tmp_path / "4", records(3))
-    with pytest.raises(RunDirectoryError, match=r"4: is no instance of a replay, but .*; leave it out"):
+    with pytest.raises(RunDirectoryError, match=r"4: is not an instance of a replay, but .*; leave it out"):
         merge_shards([tmp_path], tmp_path / "merged")
 
 

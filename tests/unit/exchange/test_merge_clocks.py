@@ -53,28 +53,28 @@ def merged(folder: Path, shards: list[dict[str, Any]], **facts: Any) -> tuple[Me
             [GOOD, GOOD, {"synchronised": False, "max_error_ms": 16000.0}],
             None,
             "warn",
-            "The clock of instance 3 is not synchronised: by how much it is wrong nobody knows.",
+            "The clock of instance 3 is not synchronised: how far it is off is unknown.",
             "the kernel's bound says nothing of a clock that nobody sets",
         ),
         (
             [{"synchronised": False}, GOOD, {"synchronised": False}],
             None,
             "warn",
-            "The clocks of instances 1 and 3 are not synchronised: by how much they are wrong nobody knows.",
+            "The clocks of instances 1 and 3 are not synchronised: how far they are off is unknown.",
             "several",
         ),
         (
             [GOOD, None, GOOD],
             None,
             "warn",
-            "The clock of instance 2 is of unknown quality: the system says nothing of how far it is off.",
+            "The clock of instance 2 is of unknown quality: the system does not say how far it is off.",
             "a kernel that does not say",
         ),
         (
             [{"synchronised": None, "max_error_ms": 3.0}, {"synchronised": True}, GOOD],
             None,
             "warn",
-            "The clocks of instances 1 and 2 are of unknown quality: the system says nothing of how far they "
+            "The clocks of instances 1 and 2 are of unknown quality: the system does not say how far they "
             "are off.",
             "half of an answer is none",
         ),

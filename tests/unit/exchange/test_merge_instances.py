@@ -187,7 +187,7 @@ def test_what_a_dead_instance_skipped_is_said_not_to_be_known(tmp_path: Path) ->
     instance(tmp_path / "i2", 2, 50, status="running")
     said = [each.text for each in merge_shards([tmp_path], tmp_path / "merged").facts.merged.says]  # type: ignore[union-attr]
     assert (
-        "What instances 3 and 4 skipped is not known: the counts of what was skipped are the others'." in said
+        "What instances 3 and 4 skipped is unknown: the counts of skipped requests are the others'." in said
     )
 
 

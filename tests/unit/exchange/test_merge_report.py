@@ -34,7 +34,7 @@ def test_the_report_shows_each_instance_and_what_the_merge_said(tmp_path: Path) 
     assert "What each process or machine did" in page
     for cell in ("instance 4", "3/4:1", "killed", "not synchronised", "within 1 ms", "10:00:00.000000"):
         assert cell in page, cell
-    assert "The clock of instance 2 is not synchronised: by how much it is wrong nobody knows." in page
+    assert "The clock of instance 2 is not synchronised: how far it is off is unknown." in page
     assert "was killed after 40 of its 100 requests; 60 unsent" in page
     raw = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert ">instance 2 of 4 (<b>" not in raw, "a segment is text from a run directory"
