@@ -138,7 +138,7 @@ def test_all_shards_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shard", "sentence", "why"),
     [
-        ({"index": 4}, "index 4 is none of 4", "they count from 0"),
+        ({"index": 4}, "index 4 is not one of 4", "they count from 0"),
         ({"planned": [1, 2]}, "planned has 2 entries, where 4 instances have 4", "a count is missing"),
         ({"sequence": ["0", "1"]}, "sequence has 2 entries, where 4 instances have 5", "a bound is missing"),
         ({"planned": [-1, 0, 0, 0]}, "shard.planned.0", "nobody sends less than nothing"),
