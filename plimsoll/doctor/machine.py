@@ -44,7 +44,8 @@ def checks(measure_s: int) -> Iterator[Check]:
     yield ports(_read("/proc/sys/net/ipv4/ip_local_port_range"))
     if measure_s:
         before = _read("/proc/stat")
-        measured = _lag(measure_s)
+        # bin/replay measures: a sender of its own waits for the same clock in the same way.
+        measured = _asked([replay_program(), "lag", "--json", "--duration", f"{measure_s}s"], lag)
         yield steal(before, _read("/proc/stat"))
         yield measured
 
@@ -142,11 +143,6 @@ def _ticks(stat: str) -> list[int]:
     words = stat.partition("\n")[0].split()
     good = len(words) > _STEAL and words[0] == "cpu" and all(word.isdigit() for word in words[1:])
     return [int(word) for word in words[1 : _STEAL + 1]] if good else []
-
-
-def _lag(measure_s: int) -> Check:
-    """Have bin/replay measure: a sender of its own waits for the same clock in the same way."""
-    return _asked([replay_program(), "lag", "--json", "--duration", f"{measure_s}s"], lag)
 
 
 def _asked(words: list[str], judge: Callable[[dict[str, Any]], Check]) -> Check:

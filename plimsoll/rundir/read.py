@@ -10,12 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from plimsoll.common.errors import (
-    DamagedFileError,
-    FormatVersionError,
-    NoRequestsError,
-    RunDirectoryError,
-)
+from plimsoll.common.errors import DamagedFileError, FormatVersionError, NoRequestsError, RunDirectoryError
 from plimsoll.common.files import check_regular, read_regular
 from plimsoll.common.hostile import LARGEST_FIGURE, printable
 from plimsoll.common.units import counted

@@ -18,11 +18,7 @@ from plimsoll.rundir.names import SCREENSHOTS_FOLDER
 from plimsoll.scenarios.k6.build import k6_program
 from plimsoll.scenarios.k6.run import Job, Progress, Say, resolved, run_k6
 from plimsoll.scenarios.running.access import ACCESS_FILES, read_access, script_access
-from plimsoll.scenarios.running.clonelist import (
-    Credentials,
-    credentials,
-    require_ready,
-)
+from plimsoll.scenarios.running.clonelist import Credentials, credentials, require_ready
 from plimsoll.scenarios.running.session import build_facts, run_directory, run_name
 from plimsoll.scenarios.running.settings import NoLoad, WordpressSettings, origin
 from plimsoll.scenarios.wordpress.content import small_photograph

@@ -80,7 +80,7 @@ class Settings(ChangingSettings):
     """Settings of a clean-up: where the site is, who logs in, and with whose permission."""
 
     NOT_OPTIONS: ClassVar[set[str]] = {
-        *("out", "backend", "repeat", "seed", "iterations", "duration_s", "users"),
+        *("out", "backend", "repeat", "seed", "iterations", "duration_s", "users")
     }
     timeout_s: float = Field(
         60.0, gt=0, le=86400, description="Seconds of silence after which a request fails."

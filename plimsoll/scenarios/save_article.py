@@ -56,7 +56,7 @@ class Settings(AuthorSettings):
             "editor_profile",
             lambda its: its.editor == "classic",
             "the classic editor sends no other requests: choose --editor auto or blocks",
-        ),
+        )
     ]
 
     iterations: int | None = Field(
@@ -76,10 +76,7 @@ class Settings(AuthorSettings):
         "auto", description="Editor to use: classic, blocks, or auto (the one that the site shows)."
     )
     think_s: float = Field(
-        0.0,
-        ge=0,
-        le=3600,
-        description="Seconds of writing before publishing and before each save.",
+        0.0, ge=0, le=3600, description="Seconds of writing before publishing and before each save."
     )
     editor_profile: Annotated[Path | None, AfterValidator(_readable)] = Field(
         None,

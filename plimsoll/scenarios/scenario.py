@@ -89,6 +89,7 @@ def _command(entry: Scenario) -> click.Command:
             click.echo("\n".join(outcome_lines(directory)))
         raise SystemExit(0 if well else 1)
 
+    consent = " --i-may-change-this-site" if entry.changes else ""
     return click.Command(
         entry.name,
         callback=call,
@@ -103,17 +104,10 @@ def _command(entry: Scenario) -> click.Command:
             *metrics_params(),
         ],
         short_help=entry.does,
-        help=_help(entry),
-    )
-
-
-def _help(entry: Scenario) -> str:
-    consent = " --i-may-change-this-site" if entry.changes else ""
-    return (
-        f"{entry.does[0].upper()}{entry.does[1:]}.\n\nNeeds {entry.needs}. Changes on the site: "
+        help=f"{entry.does[0].upper()}{entry.does[1:]}.\n\nNeeds {entry.needs}. Changes on the site: "
         f"{entry.changes or 'nothing'}.\n\nExit codes: 0 all went well; 1 it ran, and a step failed or "
         "it was interrupted; 2 wrong usage.\n\n\b\nExample:\n"
-        f"    plimsoll scenario {entry.name} --target http://127.0.0.1:8080{consent}"
+        f"    plimsoll scenario {entry.name} --target http://127.0.0.1:8080{consent}",
     )
 
 

@@ -75,10 +75,7 @@ class Settings(ProbedSettings, WordpressSettings):
         None, description="Not available: an upgrade runs to its end."
     )
     timeout_s: float = Field(
-        3600.0,
-        gt=0,
-        le=86400,
-        description="Seconds of silence (a phase is silent) until a request fails.",
+        3600.0, gt=0, le=86400, description="Seconds of silence (a phase is silent) until a request fails."
     )
     from_version: Version | None = Field(None, description="Upgrade only from this version, such as 6.1.")
     to_version: Version | None = Field(None, description="Upgrade only to this version, such as 6.8.")

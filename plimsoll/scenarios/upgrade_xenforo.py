@@ -210,15 +210,12 @@ def front_pages(site: SiteClient, installer: str) -> list[str]:
     index = urljoin(urljoin(site.base, installer.lstrip("/")), "..")
     pages = [index]
     for part in (_LISTS, _THREADS):
-        if link := _first_link(site, pages[-1], part):
+        page = pages[-1]
+        found = site.get("visit", page, base=site.base, check=lambda _: None).page.xpath("//a/@href")
+        links = (urljoin(page, str(href)) for href in found)
+        if link := next((link for link in links if part in link), None):
             pages.append(link)
     return pages
-
-
-def _first_link(site: SiteClient, page: str, part: str) -> str | None:
-    found = site.get("visit", page, base=site.base, check=lambda _: None).page.xpath("//a/@href")
-    links = (urljoin(page, str(href)) for href in found)
-    return next((link for link in links if part in link), None)
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,7 @@ class Settings(ScenarioSettings):
     visitors: int = Field(100, ge=1, le=100_000, description="Visitors at the peak of ramping-vus.")
     duration_s: float = Field(60.0, gt=0, le=604_800, description="Seconds until the last visit begins.")
     stages: Stages | None = Field(
-        None,
-        description="Your own ramps: 30s:10,2m:50 rises to 10 within 30 s, then to 50 within 2 minutes.",
+        None, description="Your own ramps: 30s:10,2m:50 rises to 10 within 30 s, then to 50 within 2 minutes."
     )
     pages_per_visit: int = Field(3, ge=1, le=1000, description="Pages in one visit.")
     think_s: float = Field(2.0, ge=0, le=3600, description="Mean seconds between two pages.")

@@ -209,8 +209,12 @@ class Following:
         found = growing.look(viewer.sent_s)
         viewer.sent_s = max(int(found.t_s) - _RESENT_S, 0)
         viewer.ended = ended and now is not None
+        target = growing.facts.target
         return {
-            **_about(shown, growing),
+            "key": shown.key,
+            "name": _name(shown),
+            "place": printable(str(shown.place), 200),
+            "target": printable(target.url, 200) if target else "",
             **_figures(found),
             "status": self._status(contents.around(now or shown), ended),
             "ended": _ended(now) if ended and now else None,
@@ -247,16 +251,6 @@ def _last(contents: Contents) -> RunItem | None:
 
 def _name(run: RunItem) -> str:
     return printable(f"{run.scenario}: {run.name}", 120)
-
-
-def _about(run: RunItem, growing: Growing) -> Json:
-    target = growing.facts.target
-    return {
-        "key": run.key,
-        "name": _name(run),
-        "place": printable(str(run.place), 200),
-        "target": printable(target.url, 200) if target else "",
-    }
 
 
 def _figures(found: Look) -> Json:

@@ -211,7 +211,7 @@ class SeriesReview:
             return "better", f"{better}; {known}" if known else better
         if known:
             return "known", known
-        needed = nights_needed(series)
+        needed = max(LEAST_BEFORE + LEAST_AFTER - len(series.values), 0)
         if needed:
             more = counted(needed, f"more {'day' if series.daily else 'night'}")
             return "young", f"{more} until changes are reported"
@@ -278,10 +278,7 @@ class SeriesReview:
         reported |= {self._place[row.recovered] for row in rows if row.recovered is not None}
         sure = {
             self._place[of.judged[change.at].night.id]
-            for of, changes in (
-                (series, find_older_changes(series.scaled)),
-                (looked_at, found.changes),
-            )
+            for of, changes in ((series, find_older_changes(series.scaled)), (looked_at, found.changes))
             for change in changes
             if change.p <= NEWS_P and change.after_count >= LEAST_AFTER
             if is_worse(of, change) or is_better(of, change)
@@ -350,11 +347,6 @@ def unreported(places: Sequence[int], reported: Sequence[int]) -> list[int]:
         if near:
             left.remove(min(near, key=lambda place: (abs(place - old), place)))
     return left
-
-
-def nights_needed(series: NightSeries) -> int:
-    """Return how many more nights it takes until the first change could be reported; 0 from then on."""
-    return max(LEAST_BEFORE + LEAST_AFTER - len(series.values), 0)
 
 
 def percent_more(series: NightSeries, change: Change) -> str:

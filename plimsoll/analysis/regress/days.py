@@ -414,13 +414,14 @@ def group_days(logs: Sequence[LogRow], hours: Sequence[HourRow], zone: ZoneInfo)
         is_whole = min(at[row] for row in chosen) % DAY_HOURS == 0
         if number * DAY_HOURS <= rows[0][0] and not is_whole:
             continue
+        day = date.fromordinal(_EPOCH + number)
         found.append(
             Day(
                 number,
                 tuple(chosen),
                 own,
                 is_whole,
-                _began(number, zone),
+                datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC),
                 tuple([*unfit, *doubled][:_MOST_NAMED]),
             )
         )
@@ -494,8 +495,3 @@ def _two_servers(hour: int, row: HourRow, other: HourRow, logs: Mapping[int, Log
             f"{names} hold other requests of the same hours: import the logs of several servers as one, or "
             "each under a --scenario of its own"
         )
-
-
-def _began(number: int, zone: ZoneInfo) -> datetime:
-    day = date.fromordinal(_EPOCH + number)
-    return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC)

@@ -28,7 +28,6 @@ from plimsoll.analysis.regress.nights import (
     NightSeries,
     RunRow,
     SeriesKey,
-    StoredFinding,
     build_series,
     group_name,
     why_unfit,
@@ -62,6 +61,7 @@ def judge(
     failures = GateReview(left, look, base)
     judged_gates = [failures.result(each) for each in gate_results(left, compared, gates)]
     stale = "" if terms is None or is_dropped(past) else _stale(past, terms)
+    ids = {run.id for run in left.runs}
     judgement = Judgement(
         experiment=past.experiment,
         night=past.nights[-1],
@@ -71,7 +71,7 @@ def judge(
         unjudged=[*([stale] if stale else []), *_unjudged(past, left, series)],
         notes=[*_unfit_runs(left), *failures.mended],
         baseline=base,
-        findings=_findings(left),
+        findings=gravest_first(each for each in left.nights[-1].findings or () if ids & set(each.runs)),
         decisions=list(past.decisions),
         tell_once=terms is not None and terms.tell_once,
         is_stale=bool(stale),
@@ -140,12 +140,6 @@ def _ending(past: ExperimentHistory, group: Group, name: str, last: str, is_whol
         return f"; the last was {last}"  # it runs, but not well: there is nothing to drop
     dropped = group_name(group) if is_whole else name
     return f"; the last was {last}. If it is gone for good: --drop '{dropped}' --note WHY"
-
-
-def _findings(past: ExperimentHistory) -> list[StoredFinding]:
-    """Return what the gatekeeper found on tonight's runs, the gravest first."""
-    ids = {run.id for run in past.runs}
-    return gravest_first(each for each in past.nights[-1].findings or () if ids & set(each.runs))
 
 
 def _unfit_runs(past: ExperimentHistory) -> list[str]:

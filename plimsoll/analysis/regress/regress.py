@@ -166,7 +166,12 @@ def regress(
     channels = open_channels(further)
     deciding = read_decision_options(further)
     terms = JudgingOptions(datetime.now(UTC), stale_after_s, tell_once)
-    _check_place(file, new, bool(runs))
+    if not new and not file.exists():
+        raise HistoryError(f"{file}: there is no history: correct the path, or begin one there with --new")
+    if new and file.exists():
+        raise HistoryError(f"{file}: is there already, so it cannot begin: leave out --new")
+    if new and not runs:
+        raise HistoryError(f"{file}: cannot begin without a run: give RUNS, too")
     selected = select_readable(runs) if runs else None
     if zone is not None and not (selected and any(run.facts.from_log for run in selected.runs)):
         raise SettingsError("--time-zone: belongs to imported access logs, and there is none among RUNS")
@@ -200,16 +205,6 @@ def regress(
 def _add(kept: HistoryStore, selected: RunSelection, shown: bool, zone: str | None) -> IntakeResult:
     with progress_bar("reading", "runs", shown) as advance:
         return add_runs(kept, selected, advance, zone)
-
-
-def _check_place(file: Path, new: bool, has_runs: bool) -> None:
-    """Return if a history is where one is to be read, or none where one is to begin. Raises HistoryError."""
-    if not new and not file.exists():
-        raise HistoryError(f"{file}: there is no history: correct the path, or begin one there with --new")
-    if new and file.exists():
-        raise HistoryError(f"{file}: is there already, so it cannot begin: leave out --new")
-    if new and not has_runs:
-        raise HistoryError(f"{file}: cannot begin without a run: give RUNS, too")
 
 
 def _key(judgement: Judgement) -> str:

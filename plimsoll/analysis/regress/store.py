@@ -254,10 +254,7 @@ class HistoryStore:
         """Return the changes that were reported, in the order of their reports."""
         rows = self.connection.execute("SELECT * FROM change WHERE experiment = ? ORDER BY id", (experiment,))
         return [
-            ChangeRow(
-                **{name: row[name] for name in _CHANGE},
-                accepted=row["accepted_at"] is not None,
-            )
+            ChangeRow(**{name: row[name] for name in _CHANGE}, accepted=row["accepted_at"] is not None)
             for row in rows
         ]
 

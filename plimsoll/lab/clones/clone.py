@@ -209,8 +209,7 @@ class GuestSettings(CloneSettings):
     """The settings of every driver whose clones are guests with an address of their own."""
 
     connect_to: TargetHost | None = Field(
-        None,
-        description="HOST:PORT to connect to instead; ${address}:80 if the site has its own name.",
+        None, description="HOST:PORT to connect to instead; ${address}:80 if the site has its own name."
     )
     start_timeout_s: float = Field(
         300.0,

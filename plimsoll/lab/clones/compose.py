@@ -119,10 +119,7 @@ class Compose:
     def stop(self) -> list[Step]:
         """End its containers; the data stay. What they still have to write is soon written."""
         says = "stop it, and keep its data"
-        return [
-            *self._place.unlimit,
-            site_down(self._golden.project, self._name, self._site.folder, says),
-        ]
+        return [*self._place.unlimit, site_down(self._golden.project, self._name, self._site.folder, says)]
 
     def destroy(self) -> list[Step]:
         """Remove containers and data."""

@@ -183,15 +183,16 @@ class Qemu:
         start = run_in_group(place.group, self._command()) if place.group else self._command()
         probe = ("python3", "-c", FREE_PORT, said.address)
         free = not said.port and not said.bridge
+        words = ("sh", "-c", _ACCELERATOR, "sh", f"{folder}/pid")
         return [
             *place.unlimit,
             switch_off(self._name, folder, 0 if restore else said.stop_timeout_s),
             *(self._disk.restore() if restore else []),
             *place.cold,
             *([Command("choose a free port", probe, capture="site_port")] if free else []),
-            make_pipes(folder),
+            Command("make the pipes of its monitor", ("sh", "-c", _PIPES, "sh", folder)),
             Command("start it", tuple(start), timeout_s=_START_S),
-            read_accelerator(folder),
+            Command("see whether it runs on kvm or tcg", words, capture="accelerator"),
             Serve("see that the site serves", *self._reached(), said.start_timeout_s),
             *place.limit,
         ]
@@ -449,17 +450,6 @@ def switch_off(name: str, folder: str, wait_s: int) -> Command:
 def check_image(image: str, disk_format: str) -> Command:
     """See that what is needed is there."""
     return Command("see that the image and QEMU are there", ("sh", "-c", _LOOK, "sh", image, disk_format))
-
-
-def make_pipes(folder: str) -> Command:
-    """Make the pipes of its monitor, of a guest that is off."""
-    return Command("make the pipes of its monitor", ("sh", "-c", _PIPES, "sh", folder))
-
-
-def read_accelerator(folder: str) -> Command:
-    """Capture what it runs by."""
-    words = ("sh", "-c", _ACCELERATOR, "sh", f"{folder}/pid")
-    return Command("see whether it runs on kvm or tcg", words, capture="accelerator")
 
 
 def measure_image(image_format: str, image: str) -> Command:

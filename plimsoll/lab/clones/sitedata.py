@@ -69,13 +69,7 @@ class SiteData:
                 _command("make a subvolume", "btrfs", "subvolume", "create", self.folder),
                 copy,
                 _command(
-                    "take a snapshot",
-                    "btrfs",
-                    "subvolume",
-                    "snapshot",
-                    "-r",
-                    self.folder,
-                    self._pristine,
+                    "take a snapshot", "btrfs", "subvolume", "snapshot", "-r", self.folder, self._pristine
                 ),
             ]
         return [room, _command("make its folder", "mkdir", "--", self.folder), copy]

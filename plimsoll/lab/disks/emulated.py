@@ -205,11 +205,7 @@ class Emulated:
             return [*_loop("make a loop device of it", image, "disk_loop"), _name_of("${disk_loop}")]
         return [
             *_loop("make a loop device of it, for the limits", image, "disk_under"),
-            Command(
-                "read its number",
-                ("lsblk", "-dnro", "MAJ:MIN", "${disk_under}"),
-                capture="disk_number",
-            ),
+            Command("read its number", ("lsblk", "-dnro", "MAJ:MIN", "${disk_under}"), capture="disk_number"),
             *_loop("make a loop device of that, for the file system", "${disk_under}", "disk_loop"),
             _name_of("${disk_loop}"),
         ]

@@ -47,9 +47,7 @@ class ExistingFolder:
     def create(self) -> list[Step]:
         """See that it is there, and that it is what lab.yml says."""
         said = self._settings
-        steps: list[Step] = [
-            Command("see that the folder is there", ("test", "-d", said.path)),
-        ]
+        steps: list[Step] = [Command("see that the folder is there", ("test", "-d", said.path))]
         if said.dataset:
             mounted = ("sh", "-c", _IS_MOUNTED, "sh", said.dataset, said.path)
             steps.append(Command("see that the dataset is mounted there", mounted))

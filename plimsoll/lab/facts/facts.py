@@ -124,11 +124,6 @@ def _mount_command(folder: str) -> list[str]:
     return ["findmnt", "--noheadings", "--raw", "--output", "FSTYPE,OPTIONS", "--target", folder]
 
 
-def _timer_command() -> list[str]:
-    """Return the command that prints whether systemd trims all file systems once a week. Pure."""
-    return ["systemctl", "is-enabled", "fstrim.timer"]
-
-
 def status_command(pool: str) -> list[str]:
     """Return the command that prints how `pool`, a checked name, is built. Pure."""
     return ["zpool", "status", pool]
@@ -164,7 +159,9 @@ async def read_facts(
         zfs_arc_max_bytes=parse_whole(host["arc_max"]),
         arc_c_min_bytes=int(arc["c_min"]) if "c_min" in arc else None,
         arc_c_max_bytes=int(arc["c_max"]) if "c_max" in arc else None,
-        fstrim_timer=parse_line(await _printed(machine, _timer_command(), any_status=True)),
+        fstrim_timer=parse_line(
+            await _printed(machine, ["systemctl", "is-enabled", "fstrim.timer"], any_status=True)
+        ),
         volume=await _volume(machine, folder) if folder else None,
         disks=tuple(
             [await _disk(machine, disk, [text[path] for path in disk_paths(disk)]) for disk in disks]

@@ -139,13 +139,10 @@ def _at(said: object, *keys: str) -> object:
     return said
 
 
-def _number(value: object) -> int | None:
+def _whole(said: object, *keys: str) -> int | None:
+    value = _at(said, *keys)
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and -_LARGEST < value < _LARGEST else None  # type: ignore[operator,return-value]
-
-
-def _whole(said: object, *keys: str) -> int | None:
-    return _number(_at(said, *keys))
 
 
 def _word(said: object, *keys: str) -> str | None:

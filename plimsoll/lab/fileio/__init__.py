@@ -139,17 +139,14 @@ def settings_of(
     try:
         settings = model.model_validate(kept | {"directory": str(directory.resolve())})
     except ValidationError as error:
-        said += _texts(problems_of(error))
+        problems = problems_of(error)
+        # A list whose items are refused counts as too short as well: that is no problem of its own.
+        items = {_option(one) for one in problems if len(one.at) > 1}
+        refused = [one for one in problems if len(one.at) > 1 or _option(one) not in items]
+        said += [f"--{_option(one)}: {one.text if one.at else _dashed(one.text)}" for one in refused]
     if said:
         raise SettingsError("\n".join(said))
     return settings
-
-
-def _texts(problems: list[Problem]) -> list[str]:
-    # A list whose items are refused counts as too short as well: that is no problem of its own.
-    items = {_option(one) for one in problems if len(one.at) > 1}
-    refused = [one for one in problems if len(one.at) > 1 or _option(one) not in items]
-    return [f"--{_option(one)}: {one.text if one.at else _dashed(one.text)}" for one in refused]
 
 
 def _option(problem: Problem) -> str:

@@ -129,10 +129,7 @@ class Observer:
 
 
 def file_observer(
-    name: str,
-    columns: tuple[Column, ...],
-    read: Callable[[tuple[str, ...]], Reading],
-    paths: tuple[str, ...],
+    name: str, columns: tuple[Column, ...], read: Callable[[tuple[str, ...]], Reading], paths: tuple[str, ...]
 ) -> Observer:
     """Return an observer whose columns are the same on every host; `read` gets the texts of `paths`."""
 

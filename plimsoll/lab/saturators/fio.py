@@ -109,19 +109,15 @@ class FioProgress:
         if line != "}":
             return None
         text, self._lines = "\n".join(self._lines), []
-        return _bytes(text)
+        try:
+            return total_bytes(json.loads(text)["jobs"])
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+            return None
 
 
 def total_bytes(jobs: Sequence[dict[str, Any]]) -> int:
     """Return the bytes that all jobs read and wrote."""
     return sum(int(job[way]["io_bytes"]) for job in jobs for way in ("read", "write"))
-
-
-def _bytes(text: str) -> int | None:
-    try:
-        return total_bytes(json.loads(text)["jobs"])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-        return None
 
 
 class _FioRunner(Runner):

@@ -140,7 +140,7 @@ def plan_tuning(current: _Current, tuning: Tuning, absent: frozenset[str] = froz
         for side_effect in _side_effects(value):
             if side_effect.key in current:
                 before[side_effect.key] = current[side_effect.key]
-    grows = _arc_grows(apply, current)
+    grows = any(value.key == _ARC_MAX and int(value.value) > int(current[_ARC_MAX].value) for value in apply)
     back = _without_zero_twins(before)
     was = {key: value.value for key, value in current.items()}
     asked = tuple(TunedValue(value.key, was.get(value.key, "-"), value.value) for value in values)
@@ -211,10 +211,6 @@ def _without_zero_twins(before: Mapping[str, Value]) -> Iterable[Value]:
             if value.name.endswith("_bytes") or (twin is not None and twin.value != "0"):
                 continue
         yield value
-
-
-def _arc_grows(apply: Iterable[Value], current: _Current) -> bool:
-    return any(value.key == _ARC_MAX and int(value.value) > int(current[_ARC_MAX].value) for value in apply)
 
 
 def _in_order(values: Iterable[Value], most_first: bool) -> list[Value]:

@@ -77,10 +77,7 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
 
     The first Ctrl-C lets k6 end in good order, the second ends it at once. Both keep what was recorded.
     """
-    with (
-        scratch_folder() as scratch,
-        RunWriter(directory, facts, summarise, at_once=False) as run,
-    ):
+    with scratch_folder() as scratch, RunWriter(directory, facts, summarise, at_once=False) as run:
         point_latest(directory)
         if job.run_name:
             run.event(RUN_NAME, name=job.run_name)

@@ -213,14 +213,7 @@ class SiteClient:
         self._session.verify = not settings.insecure
         self._session.headers["User-Agent"] = AGENT
         self._access = read_access(settings)
-        self._let_in()
-        if settings.insecure:
-            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, TimedAdapter(self._timer, settings.connect_to, connections))
-
-    def _let_in(self) -> None:
-        """Give the session what a guarded site wants. It goes nowhere else: this client asks nobody else."""
+        # What a guarded site asks for goes nowhere else: this client asks nobody else.
         self._session.headers.update(dict(self._access.headers))
         self._session.cert = self._access.certificate
         # As the jar itself names the host of a cookie, so that the site can set a newer one in its place.
@@ -228,6 +221,10 @@ class SiteClient:
         domain = host if "." in host else f"{host}.local"
         for name, value in self._access.cookies:
             self._session.cookies.set(name, value, domain=domain, path="/")
+        if settings.insecure:
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, TimedAdapter(self._timer, settings.connect_to, connections))
 
     @property
     def cookies(self) -> dict[str, str]:

@@ -70,7 +70,7 @@ def require_consent(settings: ChangingSettings, scenario: str) -> None:
     listed = config_of(settings.site_config)
     if listed.of(settings.target, settings.connect_to):
         return
-    if ways := listed.by_another_way(settings.target):
+    if ways := [one.connect_to for one in listed.clones if one.connect_to and one.has(settings.target)]:
         way = f"with --connect-to {settings.connect_to}" if settings.connect_to else "without --connect-to"
         raise ConsentError(
             f"{scenario} changes the site, and {path} lists {settings.target} as a clone "
@@ -204,10 +204,6 @@ class SiteConfig(BaseModel):
             key=lambda clone: (len(path_of(clone.target)), len(clone.model_dump(exclude_none=True))),
             default=None,
         )
-
-    def by_another_way(self, target: str) -> list[str]:
-        """Return the --connect-to of entries for `target` that ask for one."""
-        return [one.connect_to for one in self.clones if one.connect_to and one.has(target)]
 
 
 def path_of(url: str) -> list[str]:

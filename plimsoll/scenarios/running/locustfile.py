@@ -27,12 +27,7 @@ from plimsoll.rundir.names import FACTS_FILE, SHARDS_FOLDER
 from plimsoll.scenarios.running.client import SentRequest, SiteClient, StepFailedError
 from plimsoll.scenarios.running.clonelist import require_ready
 from plimsoll.scenarios.running.session import HOPELESS_IN_A_ROW, Iterations, Session, run_directory
-from plimsoll.scenarios.running.settings import (
-    IteratedSettings,
-    add_to_locust,
-    cautions,
-    read_locust_options,
-)
+from plimsoll.scenarios.running.settings import IteratedSettings, add_to_locust, cautions, read_locust_options
 
 # Seconds without a sign of life until a worker passes for lost. Locust's 3 are less than a busy machine takes
 # to make photographs, or a stalled disk to write.
@@ -442,7 +437,13 @@ class Master:
             self._merged.set()
 
     def _merge(self, directory: Path) -> bool:
-        self._await_shards()
+        # Wait for the shards of all workers that are there, which may not know yet that the test ends.
+        if len(self._shards) < len(self._shares):
+            # Locust tells them only after this, when the time of --run-time is up.
+            self._runner.send_message("stop")
+        until_s = time.monotonic() + _WAIT_S
+        while not self._have_ended(self._shards.keys()) and time.monotonic() < until_s:
+            gevent.sleep(_LOOK_S)
         shards = [directory / SHARDS_FOLDER / str(index) for index in range(len(self._shares))]
         elsewhere = [shard for shard in shards if not (shard / FACTS_FILE).exists()]
         if elsewhere:
@@ -457,15 +458,6 @@ class Master:
             return False
         _print(f"Run directory: {directory}")
         return run.facts.status == "complete" and not run.failed_steps
-
-    def _await_shards(self) -> None:
-        """Wait for the shards of all workers that are there, which may not know yet that the test ends."""
-        if len(self._shards) < len(self._shares):
-            # Locust tells them only after this, when the time of --run-time is up.
-            self._runner.send_message("stop")
-        until_s = time.monotonic() + _WAIT_S
-        while not self._have_ended(self._shards.keys()) and time.monotonic() < until_s:
-            gevent.sleep(_LOOK_S)
 
     def _end_when_done(self, environment: Any, directory: Path, merged: Event) -> None:
         """End the test when no share is left to do; without a web page also quit Locust, whoever ended it.

@@ -152,7 +152,12 @@ def revise_article(before: Article, seed: int, number: int, version: int) -> Art
         return replace(before, mark=mark)
     index = chance.choice(at)
     parts = list(before.parts)
-    parts[index] = _paragraph(_filling(chance, len(parts[index].html.encode()) - len("<p></p>")))
+    # Sentences of at most so many bytes; at least a word.
+    most_bytes = len(parts[index].html.encode()) - len("<p></p>")
+    text = f"{chance.choice(_NOUNS)}."
+    while len((longer := f"{text} {_sentence(chance)}").encode()) <= most_bytes:
+        text = longer
+    parts[index] = _paragraph(text.partition(" ")[2] or text)
     return replace(before, parts=tuple(parts), mark=mark)
 
 
@@ -191,14 +196,6 @@ def _list(items: list[str]) -> Block:
     plain = "".join(f"<li>{item}</li>" for item in items)
     blocks = "\n\n".join(f"<!-- wp:list-item -->\n<li>{item}</li>\n<!-- /wp:list-item -->" for item in items)
     return Block("list", f"<ul>{plain}</ul>", f"<ul>{blocks}</ul>")
-
-
-def _filling(chance: random.Random, most_bytes: int) -> str:
-    """Return sentences of at most so many bytes; at least a word."""
-    text = f"{chance.choice(_NOUNS)}."
-    while len((longer := f"{text} {_sentence(chance)}").encode()) <= most_bytes:
-        text = longer
-    return text.partition(" ")[2] or text
 
 
 def _sentence(chance: random.Random) -> str:
@@ -252,11 +249,7 @@ def small_photograph(seed: int, number: int = 0, *, width: int = 1600, height: i
 
 
 def make_missing(
-    folder: Path,
-    seed: int,
-    total: int,
-    say: Callable[[str], None],
-    before: Callable[[], None] = lambda: None,
+    folder: Path, seed: int, total: int, say: Callable[[str], None], before: Callable[[], None] = lambda: None
 ) -> None:
     """Make photographs 1 … `total` of `seed` that `folder` lacks, on all processors.
 

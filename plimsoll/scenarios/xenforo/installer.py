@@ -331,7 +331,11 @@ def judge_page(pages: Pages, reply: Reply, stage: UpgradeStage) -> StepFailure |
     if found:
         return found
     if form_of(reply, pages.login.form):
-        return _login_again(reply, stage)
+        if stage is UpgradeStage.OPEN:
+            return None
+        if stage is UpgradeStage.LOGIN:
+            return StepFailure("login_failed", f"the login form came back: {visible_text(reply.text)}")
+        return StepFailure("nonce_expired", "the session is over: the login form came back")
     if form_of(reply, pages.continue_.form):
         return None
     if stage is UpgradeStage.UPGRADE:
@@ -369,14 +373,6 @@ def _kind_of(pages: Pages, box: str, stage: UpgradeStage) -> str:
     if _FULL.search(box):
         return "out_of_disk"
     return "login_failed" if stage is UpgradeStage.LOGIN else "upgrade_failed"
-
-
-def _login_again(reply: Reply, stage: UpgradeStage) -> StepFailure | None:
-    if stage is UpgradeStage.OPEN:
-        return None
-    if stage is UpgradeStage.LOGIN:
-        return StepFailure("login_failed", f"the login form came back: {visible_text(reply.text)}")
-    return StepFailure("nonce_expired", "the session is over: the login form came back")
 
 
 def _no_form_left(pages: Pages, reply: Reply) -> StepFailure | None:
