@@ -131,12 +131,7 @@ def init_clone(
         connect_to=settings.connect_to,
     ).model_copy(update={"user": user, "password_file": _beside(password_file, site_config)})
     if listed:
-        # Another account has another password.
-        given = {"name": name, "user": entry.user, "password_file": entry.password_file}
-        other = {"password_file": None} if entry.user not in (None, listed.user) else {}
-        entry = listed.model_copy(
-            update=other | {key: value for key, value in given.items() if value is not None}
-        )
+        entry = _changed(listed, entry, name)
         if entry == listed:
             click.echo(f"{site_config} lists it already; nothing was changed.")
             return
@@ -165,6 +160,13 @@ def init_clone(
             f"But the list also has {weaker[0].target} without connect_to, so runs without it are allowed "
             "too: remove that entry."
         )
+
+
+def _changed(listed: Clone, entry: Clone, name: str | None) -> Clone:
+    """Return the entry of the list with what was given of `entry`. Another account has another password."""
+    given = {"name": name, "user": entry.user, "password_file": entry.password_file}
+    other = {"password_file": None} if entry.user not in (None, listed.user) else {}
+    return listed.model_copy(update=other | {key: value for key, value in given.items() if value is not None})
 
 
 def _beside(file: Path | None, config: Path) -> Path | None:
