@@ -16,7 +16,7 @@ from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.names import SCREENSHOTS_FOLDER
 from plimsoll.scenarios.k6.build import k6_program
-from plimsoll.scenarios.k6.run import Job, Progress, Say, resolved, run_k6
+from plimsoll.scenarios.k6.run import Job, Progress, Say, resolve_address, run_k6
 from plimsoll.scenarios.running.access import ACCESS_FILES, read_access, script_access
 from plimsoll.scenarios.running.clonelist import Credentials, credentials, require_ready
 from plimsoll.scenarios.running.session import build_facts, run_directory, run_name
@@ -119,7 +119,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
     with tempfile.TemporaryDirectory(prefix="plimsoll-browser-") as scratch:
         image, browser = Path(scratch) / "photograph.jpg", Path(scratch) / "chromium"
         image.write_bytes(small_photograph(settings.seed))
-        browser.write_text(confined(chromium, resolver_rules(settings.target, settings.connect_to)))
+        browser.write_text(confining_script(chromium, resolver_rules(settings.target, settings.connect_to)))
         browser.chmod(0o700)
         name = run_name(datetime.now(UTC), secrets.randbits(32))
         job = Job(
@@ -130,7 +130,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
             timeout_s=settings.timeout_s,
             remedy="lower --users",
             ramping=False,
-            iterations=lambda elapsed_s, done: expected(settings, elapsed_s, done),
+            iterations=lambda elapsed_s, done: estimate_days(settings, elapsed_s, done),
             secrets=(account.password, *read_access(settings).secrets),
             one_failure_a_day=True,
             run_name=name,
@@ -168,7 +168,7 @@ def k6_variables(browser: Path, *, root: bool) -> dict[str, str]:
     }
 
 
-def expected(settings: Settings, elapsed_s: float, done: int) -> int:
+def estimate_days(settings: Settings, elapsed_s: float, done: int) -> int:
     """Return an estimate of the number of days. Pure."""
     if settings.duration_s is None:
         return settings.planned or done
@@ -180,10 +180,10 @@ def resolver_rules(target: str, connect_to: str | None) -> str:
     _, host, port = origin(target)
     if connect_to is None:
         return f"MAP * ~NOTFOUND , EXCLUDE {host}"
-    return f"MAP {host}:{port} {resolved(connect_to)} , MAP * ~NOTFOUND"
+    return f"MAP {host}:{port} {resolve_address(connect_to)} , MAP * ~NOTFOUND"
 
 
-def confined(chromium: str, rules: str) -> str:
+def confining_script(chromium: str, rules: str) -> str:
     """Return a program that starts `chromium` with the rules. Pure.
 
     They hold a comma, at which K6_BROWSER_ARGS would be cut.

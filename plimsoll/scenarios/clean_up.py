@@ -166,7 +166,7 @@ def _clean_up(
     settings = validate_options(Settings, options)
     for caution in cautions(settings):
         click.echo(caution, err=True)
-    wanted = wanted_of(run, directories, settings.target)
+    wanted = read_request(run, directories, settings.target)
     if yes and dry_run:
         raise SettingsError("--yes: cannot be combined with --dry-run")
     if yes and not wanted.is_named:
@@ -199,7 +199,7 @@ def _clean_up(
         }
         click.echo(json.dumps(data, indent=2))
     else:
-        click.echo("\n".join(_ending(found, dry_run)))
+        click.echo("\n".join(_describe_end(found, dry_run)))
     raise SystemExit(0 if found.is_clean else 1)
 
 
@@ -211,7 +211,7 @@ class CleanUpFailedError(click.ClickException):
         click.echo(f"Error: {printable(self.message, 2000)}", err=True)
 
 
-def wanted_of(runs: Iterable[str], directories: Sequence[Path], target: str) -> CleanUpRequest:
+def read_request(runs: Iterable[str], directories: Sequence[Path], target: str) -> CleanUpRequest:
     """Return what to look for; reads the run directories. Raises SettingsError with all problems."""
     wanted, problems = CleanUpRequest(), []
     for name in runs:
@@ -225,7 +225,7 @@ def wanted_of(runs: Iterable[str], directories: Sequence[Path], target: str) -> 
             )
     for path in directories:
         try:
-            _read(path, target, wanted)
+            _read_run(path, target, wanted)
         except PlimsollError as error:
             problems.append(str(error))
     if wanted.everything and (wanted.runs or directories):
@@ -235,7 +235,7 @@ def wanted_of(runs: Iterable[str], directories: Sequence[Path], target: str) -> 
     return wanted
 
 
-def _read(path: Path, target: str, wanted: CleanUpRequest) -> None:
+def _read_run(path: Path, target: str, wanted: CleanUpRequest) -> None:
     """Add to `wanted` what the run at `path`, and its shards, say that they created."""
     facts = read_facts(path)
     if facts.target and facts.target.url and origin(facts.target.url) != origin(target):
@@ -309,8 +309,8 @@ class Leftovers:
         return [
             Leftover(kind, item["id"], name, _title(item))
             for kind in ("media", "post")
-            for item in self._listed(kind, run)
-            if (name := run_of(kind, item)) and name.startswith(run)
+            for item in self._list_items(kind, run)
+            if (name := find_run_name(kind, item)) and name.startswith(run)
         ]
 
     def look(self, kind: str, number: int) -> Leftover | str:
@@ -318,7 +318,7 @@ class Leftovers:
         item = self._item(kind, number)
         if item is None:
             return "gone"
-        name = run_of(kind, item)
+        name = find_run_name(kind, item)
         if name is None:
             empty = kind == "post" and item.get("status") == "auto-draft"
             return "an empty draft, which WordPress deletes by itself" if empty else "bears no run's name"
@@ -331,7 +331,7 @@ class Leftovers:
         """
         while True:
             item = self._item(one.kind, one.number)
-            if item is None or run_of(one.kind, item) != one.run:
+            if item is None or find_run_name(one.kind, item) != one.run:
                 return False
             if one.kind != "media" or not missing_sizes(item) or not self._looks:
                 break
@@ -340,7 +340,7 @@ class Leftovers:
         self._rest.delete(CLEAN_UP, one.kind, one.number)
         return True
 
-    def _listed(self, kind: str, run: str) -> Iterator[dict[str, Any]]:
+    def _list_items(self, kind: str, run: str) -> Iterator[dict[str, Any]]:
         query = {"search": run, "context": "edit", "status": _STATUSES[kind], "per_page": str(_PAGE)}
         query |= {"orderby": "id", "order": "asc"}
         for page in range(1, _MOST_PAGES + 1):
@@ -365,7 +365,7 @@ class Leftovers:
         return None if gone else data
 
 
-def run_of(kind: str, item: dict[str, Any]) -> str | None:
+def find_run_name(kind: str, item: dict[str, Any]) -> str | None:
     """Return the run whose name a post or an attachment bears; None if it bears none. Pure.
 
     A post bears it at the end of its title; what its text says does not count.
@@ -398,7 +398,7 @@ def describe_found(found: CleanUpResult) -> list[str]:
     lines = []
     for run in sorted({one.run for one in found.leftovers}):
         of_run = [one for one in found.leftovers if one.run == run]
-        lines.append(f"{run}: {_counted(of_run)}")
+        lines.append(f"{run}: {_count_kinds(of_run)}")
         lines += [f"    {one.kind} {one.number}: {printable(one.title, 90)}" for one in of_run[:_SHOWN]]
         if len(of_run) > _SHOWN:
             lines.append(f"    and {len(of_run) - _SHOWN:,} more")
@@ -409,20 +409,20 @@ def describe_found(found: CleanUpResult) -> list[str]:
 def _agrees(found: CleanUpResult, as_json: bool) -> bool:
     if as_json or not sys.stdin.isatty():
         return False
-    return click.confirm(f"Delete {_counted(found.leftovers)} permanently?", err=True)
+    return click.confirm(f"Delete {_count_kinds(found.leftovers)} permanently?", err=True)
 
 
-def _ending(found: CleanUpResult, dry_run: bool) -> list[str]:
+def _describe_end(found: CleanUpResult, dry_run: bool) -> list[str]:
     lines = [printable(line, 300) for line in found.failed]
     if found.removed:
-        lines.append(f"Removed {_counted(found.removed)}.")
+        lines.append(f"Removed {_count_kinds(found.removed)}.")
     elif found.leftovers and not found.failed:
         remedy = "" if dry_run else " To remove it, name the runs with --run, and add --yes."
         lines.append(f"Nothing was removed.{remedy}")
     return lines or ["Nothing is left."]
 
 
-def _counted(leftovers: Sequence[Leftover]) -> str:
+def _count_kinds(leftovers: Sequence[Leftover]) -> str:
     numbers = Counter(one.kind for one in leftovers)
     said = [(numbers["post"], "article"), (numbers["media"], "image")]
     return " and ".join(counted(number, what) for number, what in said if number)

@@ -31,8 +31,8 @@ from plimsoll.scenarios.running.clonelist import (
     SiteConfig,
     lock_list,
     read_config,
+    read_list_text,
     secret_in,
-    text_of,
     with_entry,
     without_entry,
 )
@@ -117,7 +117,7 @@ def init_clone(
             "--password-file: has no effect without --user: name the account, or leave it out"
         )
     found = identify_site(settings)
-    names = names_of(settings.target, found.addresses)
+    names = host_names(settings.target, found.addresses)
     known = [query_dns(one, resolver) for one in names]
     for line in describe_site(settings, found, known):
         click.echo(line)
@@ -129,9 +129,9 @@ def init_clone(
         name=name or urlsplit(settings.target).hostname,
         title=found.title,
         connect_to=settings.connect_to,
-    ).model_copy(update={"user": user, "password_file": _beside(password_file, site_config)})
+    ).model_copy(update={"user": user, "password_file": _listed_path(password_file, site_config)})
     if listed:
-        entry = _changed(listed, entry, name)
+        entry = _update_entry(listed, entry, name)
         if entry == listed:
             click.echo(f"{site_config} lists it already; nothing was changed.")
             return
@@ -142,7 +142,7 @@ def init_clone(
             click.echo("Not changed." if listed else "Not listed.", err=True)
             raise SystemExit(1)
     with lock_list(site_config) as replace:
-        text = text_of(site_config)
+        text = read_list_text(site_config)
         less = without_entry(text, entry.is_same)
         if listed and less == text:
             raise SettingsError(f"{site_config}: the entry cannot be replaced: change it by hand")
@@ -162,14 +162,14 @@ def init_clone(
         )
 
 
-def _changed(listed: Clone, entry: Clone, name: str | None) -> Clone:
+def _update_entry(listed: Clone, entry: Clone, name: str | None) -> Clone:
     """Return the entry of the list with what was given of `entry`. Another account has another password."""
     given = {"name": name, "user": entry.user, "password_file": entry.password_file}
     other = {"password_file": None} if entry.user not in (None, listed.user) else {}
     return listed.model_copy(update=other | {key: value for key, value in given.items() if value is not None})
 
 
-def _beside(file: Path | None, config: Path) -> Path | None:
+def _listed_path(file: Path | None, config: Path) -> Path | None:
     """Return the file's path as the list has it: from the list's folder on, where it is below that."""
     if file is None:
         return None
@@ -209,10 +209,10 @@ def identify_site(settings: SiteSettings) -> SiteIdentity:
         site.close()
     own = dict.fromkeys(base for one in seen if (base := _base(one)))
     shown = printable(" ".join(title.split()), _TITLE_CHARACTERS) if title else None
-    return SiteIdentity(shown, tuple(own), _ip_of(settings))
+    return SiteIdentity(shown, tuple(own), _site_ip(settings))
 
 
-def names_of(target: str, addresses: Iterable[str]) -> list[str]:
+def host_names(target: str, addresses: Iterable[str]) -> list[str]:
     """Return the names of hosts in them, each once, without IP addresses. Pure."""
     hosts = dict.fromkeys(urlsplit(one).hostname or "" for one in (target, *addresses))
     return [host for host in hosts if host and not _is_ip(host) and host != "localhost"]
@@ -281,7 +281,7 @@ def _base(address: str) -> str | None:
     return f"{parts.scheme}://{host}{port}"
 
 
-def _ip_of(settings: SiteSettings) -> str:
+def _site_ip(settings: SiteSettings) -> str:
     """Return the IP address that the site was asked at."""
     parts = urlsplit(settings.target)
     host, port = parts.hostname or "", parts.port or 80
@@ -313,7 +313,7 @@ def list_it(config: Path, name: str, target: str, user: str, password: str) -> N
     file = password_file(name)
     entry = Clone(target=target, name=name, user=user, password_file=file)
     with lock_list(config) as replace:
-        text = with_entry(_without(text_of(config), file), entry)
+        text = with_entry(_drop_file_entries(read_list_text(config), file), entry)
         try:
             (config.parent / _FOLDER).mkdir(mode=0o700, exist_ok=True)
             replace_text(config.parent / file, password + "\n", mode=0o600)
@@ -326,8 +326,8 @@ def unlist(config: Path, name: str) -> None:
     """Take the site out of `config`, and remove its password. Raises SettingsError."""
     file = password_file(name)
     with lock_list(config) as replace:
-        before = text_of(config)
-        after = _without(before, file)
+        before = read_list_text(config)
+        after = _drop_file_entries(before, file)
         if after != before:
             replace(after)
         (config.parent / file).unlink(missing_ok=True)
@@ -354,7 +354,7 @@ def next_command(config: Path, target: str, here: Path) -> str:
     return shlex.join(words)
 
 
-def _without(text: str, file: Path) -> str:
+def _drop_file_entries(text: str, file: Path) -> str:
     return without_entry(text, lambda clone: clone.password_file == file)
 
 

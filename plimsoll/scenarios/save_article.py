@@ -15,7 +15,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.running.client import Reply, StepFailedError, StepFailure, find_failure, visible_text
 from plimsoll.scenarios.running.locustfile import Say, locustfile, on_locust
 from plimsoll.scenarios.running.settings import IdleKeys
-from plimsoll.scenarios.wordpress.account import expect_logged_in, form_at, retry_logged_in
+from plimsoll.scenarios.wordpress.account import expect_logged_in, find_form, retry_logged_in
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
 from plimsoll.scenarios.wordpress.content import Article, make_article, revise_article, small_photograph
 from plimsoll.scenarios.wordpress.editor import FORM, BlockEditor, ClassicEditor, Editor
@@ -39,7 +39,7 @@ ABOUT = {
 _DIFFERENT = 4  # photographs of a run; each gets a name of its own on the site
 
 
-def _readable(path: Path | None) -> Path | None:
+def _check_profile(path: Path | None) -> Path | None:
     if path is not None:
         try:
             read_profile(path)
@@ -78,7 +78,7 @@ class Settings(AuthorSettings):
     think_s: float = Field(
         0.0, ge=0, le=3600, description="Seconds of writing before publishing and before each save."
     )
-    editor_profile: Annotated[Path | None, AfterValidator(_readable)] = Field(
+    editor_profile: Annotated[Path | None, AfterValidator(_check_profile)] = Field(
         None,
         description="YAML file of the block editor's further requests (docs/block-editor.md); default: as "
         "recorded of the site's version of WordPress.",
@@ -110,7 +110,7 @@ class SaveArticle(Author):
     def begin(self) -> None:
         """Log in; nothing of the editor is in this user's cache."""
         super().begin()
-        self._background = BackgroundClient(self.settings, self._sent, self.site)
+        self._background = BackgroundClient(self.settings, self._report_request, self.site)
         own = self.settings.editor_profile
         self._profile = read_profile(own) if own else None
         self._has_files = False
@@ -125,14 +125,14 @@ class SaveArticle(Author):
     def work(self, number: int) -> None:
         """Open the editor, publish an article, read it, save it again and again."""
         settings = self.settings
-        page, editor = self._open()
+        page, editor = self._open_editor()
         text = make_article(settings.seed, number, settings.size_bytes).with_run_name(self.run_name)
-        with self._traffic(page, editor, number) as traffic:
+        with self._open_traffic(page, editor, number) as traffic:
             traffic.writing(text)
             self.pause(settings.think_s)
             if not traffic.written():
                 editor.autosave(text)
-            text = self._finished(text, traffic, number)
+            text = self._finish_article(text, traffic, number)
             for version in range(settings.saves + 1):
                 if version:
                     text = revise_article(text, settings.seed, number, version)
@@ -150,7 +150,7 @@ class SaveArticle(Author):
                     self.site.get_page("view", editor.link)
             traffic.leave()
 
-    def _traffic(self, page: Reply, editor: Editor, number: int) -> EditorTraffic:
+    def _open_traffic(self, page: Reply, editor: Editor, number: int) -> EditorTraffic:
         """Return the editor's own requests for this article, the first of them sent: none but of blocks."""
         settings, profile = self.settings, Profile()
         if isinstance(editor, BlockEditor) and editor.post is not None:
@@ -161,7 +161,7 @@ class SaveArticle(Author):
         self._has_files = True
         return traffic
 
-    def _finished(self, text: Article, traffic: EditorTraffic, number: int) -> Article:
+    def _finish_article(self, text: Article, traffic: EditorTraffic, number: int) -> Article:
         """Return the article as it is published: with categories and an image, where it gets some."""
         name = f"photograph-{number}-{self.run_name}.jpg"
         seed = self.settings.seed
@@ -172,7 +172,7 @@ class SaveArticle(Author):
         traffic.before_publishing()
         return text.with_picture(picture) if picture else text
 
-    def _open(self) -> tuple[Reply, Editor]:
+    def _open_editor(self) -> tuple[Reply, Editor]:
         """Open the editor for a new article; return its page and it: the classic or the block editor."""
         path = "wp-admin/post-new.php"
         if self.settings.editor == "classic":
@@ -182,7 +182,7 @@ class SaveArticle(Author):
             return self.site.get("open editor", path, check=expect_logged_in(_is_editor))
 
         page = retry_logged_in(self.site, self.who, get)
-        classic = form_at(page, FORM) is not None and not _shows_blocks(page)
+        classic = find_form(page, FORM) is not None and not _shows_blocks(page)
         if classic and self.settings.editor != "blocks":
             editor: Editor = ClassicEditor(self.site, self.who, page)
         elif self.settings.editor == "classic":
@@ -207,7 +207,7 @@ def _photograph(seed: int, number: int) -> bytes:
 def _is_editor(reply: Reply) -> StepFailure | None:
     if found := find_failure(reply):
         return found
-    if form_at(reply, FORM) is None and not _shows_blocks(reply):
+    if find_form(reply, FORM) is None and not _shows_blocks(reply):
         return StepFailure("check_failed", f"no known editor: {visible_text(reply.text)}")
     return None
 

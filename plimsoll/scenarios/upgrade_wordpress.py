@@ -55,13 +55,13 @@ def _one(value: int) -> int:
     return value
 
 
-def _version(value: str) -> str:
+def _check_version(value: str) -> str:
     if not is_version(value):
         raise ValueError("must be a version, or the start of one, such as 6.1")
     return value
 
 
-Version = Annotated[str, AfterValidator(_version)]
+Version = Annotated[str, AfterValidator(_check_version)]
 
 
 class Settings(ProbedSettings, WordpressSettings):
@@ -216,10 +216,10 @@ def front_pages(site: SiteClient) -> list[str]:
     def feed() -> Any:
         return site.get("visit", "", check=find_page_failure).page.xpath(_FEED)[0]
 
-    return [site.base, *_named(post), *_named(feed)]
+    return [site.base, *_find_urls(post), *_find_urls(feed)]
 
 
-def _named(find: Callable[[], Any]) -> list[str]:
+def _find_urls(find: Callable[[], Any]) -> list[str]:
     try:
         return [str(find())]
     except (StepFailedError, LookupError, TypeError):

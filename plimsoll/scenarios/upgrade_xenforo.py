@@ -56,7 +56,7 @@ _CHUNK = 1 << 14
 _LOOK_S = 0.5  # between two checks whether to stop
 
 
-def _readable(path: Path) -> Path:
+def _check_pages(path: Path) -> Path:
     try:
         read_pages(path)
     except SettingsError as error:
@@ -83,7 +83,7 @@ class Settings(ProbedSettings, ChangingSettings):
     timeout_s: float = Field(
         3600.0, gt=0, le=86400, description="Seconds of silence after which a page, or the command, fails."
     )
-    installer: Annotated[Path, AfterValidator(_readable)] = Field(
+    installer: Annotated[Path, AfterValidator(_check_pages)] = Field(
         STAND_IN,
         description="YAML file of the installer's pages; default: plimsoll/scenarios/xenforo/stand-in.yml.",
     )
@@ -145,7 +145,7 @@ class UpgradeXenforo(ScenarioUser):
                 self.settings, writer, lambda site: front_pages(site, installer), closed_before=True
             ) as visits:
                 self._started_ns = time.monotonic_ns()
-                self._by_command() if self.settings.ssh else self._by_pages()
+                self._upgrade_by_command() if self.settings.ssh else self._upgrade_by_pages()
                 visits.wait_until_good(
                     self._started_ns, lambda name, ms, at: self.measure(name, ms, ended_ns=at)
                 )
@@ -154,7 +154,7 @@ class UpgradeXenforo(ScenarioUser):
         except StepFailedError as error:
             raise StepFailedError(error.step, error.kind, error.detail, hopeless=True) from None
 
-    def _by_pages(self) -> None:
+    def _upgrade_by_pages(self) -> None:
         def fetch(step: str, form: Form, check: Check) -> Reply:
             where = "data" if form.method == "POST" else "params"
             body: dict[str, Any] = {where: list(form.fields)}
@@ -163,7 +163,7 @@ class UpgradeXenforo(ScenarioUser):
             return self.site.send(step, form.method, form.address, check=check, **body)
 
         walk = InstallerWalk(
-            self.settings.pages, self.site.base, fetch, stopped=self._stopped, pause=gevent.sleep
+            self.settings.pages, self.site.base, fetch, stopped=self._is_stopped, pause=gevent.sleep
         )
         times = walk.upgrade(credentials(self.settings))
         self.measure("upgrade_total", times.total_s, "s")
@@ -172,7 +172,7 @@ class UpgradeXenforo(ScenarioUser):
             self.measure("lock_wait", times.lock_wait_s, "s")
         self._measure_phases(times.phases_s)
 
-    def _by_command(self) -> None:
+    def _upgrade_by_command(self) -> None:
         settings, writer = self.settings, self.session.writer
         upgrade = RemoteUpgrade(
             Access.parse(settings.ssh, settings.ssh_key, settings.ssh_known_hosts),
@@ -180,11 +180,11 @@ class UpgradeXenforo(ScenarioUser):
             settings.pages.command,
             settings.pages.texts,
             settings.timeout_s,
-            report=self._sent,
+            report=self._report_request,
             line=lambda t_ns, text: writer.event(
                 "output", t_ns=writer.since_start_ns(t_ns), line=printable(redact(text))
             ),
-            stopped=self._stopped,
+            stopped=self._is_stopped,
         )
         upgrade.run()
         self.measure("upgrade_total", upgrade.total_s, "s")
@@ -198,7 +198,7 @@ class UpgradeXenforo(ScenarioUser):
             left_s -= seconds
             self.measure(f"phase: {name}", seconds, "s", ended_ns=now_ns - int(left_s * 1e9))
 
-    def _stopped(self) -> bool:
+    def _is_stopped(self) -> bool:
         return self.session.work.ended
 
 

@@ -33,7 +33,7 @@ from plimsoll.scenarios.wordpress.account import (
     attachment_number,
     expect_logged_in,
     fields,
-    form_at,
+    find_form,
     is_object,
     missing_sizes,
     retry_logged_in,
@@ -41,7 +41,7 @@ from plimsoll.scenarios.wordpress.account import (
     try_login,
 )
 from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
-from plimsoll.scenarios.wordpress.content import default_folder, file_of, make_missing
+from plimsoll.scenarios.wordpress.content import default_folder, make_missing, photograph_path
 
 ABOUT = {
     "does": "uploads 100 different photographs of 12 megapixels and more, and waits for all their sizes",
@@ -112,9 +112,7 @@ class UploadImages(Author):
         """
         if settings.images is None:
             folder = settings.cache or default_folder()
-            make_missing(
-                folder, settings.seed, settings.different, say, lambda: _see_that_it_can_log_in(settings)
-            )
+            make_missing(folder, settings.seed, settings.different, say, lambda: _require_login(settings))
         else:
             photographs_in(settings.images)
 
@@ -131,7 +129,7 @@ class UploadImages(Author):
         """Upload one photograph, wait until it is ready, and see that all its files are served."""
         started_ns = time.monotonic_ns()
         first_ns = self._start_ns.setdefault(self.session.directory, started_ns)
-        attachment = self._ready(self._library.upload(self._photograph(number), self.note_created))
+        attachment = self._await_sizes(self._library.upload(self._photograph(number), self.note_created))
         done_ns = time.monotonic_ns()
         self.measure("image ready", (done_ns - started_ns) / 1e6)
         for address in size_files(attachment):
@@ -144,9 +142,9 @@ class UploadImages(Author):
         if self._photographs:
             return self._photographs[(number - 1) % len(self._photographs)]
         again = (number - 1) % self.settings.different + 1
-        return file_of(self.settings.cache or default_folder(), self.settings.seed, again)
+        return photograph_path(self.settings.cache or default_folder(), self.settings.seed, again)
 
-    def _ready(self, number: int) -> dict[str, Any]:
+    def _await_sizes(self, number: int) -> dict[str, Any]:
         """Wait until the attachment lists all its sizes, for `ready_s` at most."""
         until_s = time.monotonic() + self.settings.ready_s
         while True:
@@ -170,7 +168,7 @@ class UploadImages(Author):
             )
 
 
-def _see_that_it_can_log_in(settings: Settings) -> None:
+def _require_login(settings: Settings) -> None:
     try:
         try_login(settings, credentials(settings))
     except StepFailedError as error:
@@ -200,10 +198,12 @@ class Library:
         """Open the page with the upload form, and keep its nonce."""
 
         def get() -> Reply:
-            return self._site.get("upload page", "wp-admin/media-new.php", check=expect_logged_in(_has_form))
+            return self._site.get(
+                "upload page", "wp-admin/media-new.php", check=expect_logged_in(_check_form)
+            )
 
         page = retry_logged_in(self._site, self._who, get)
-        self._nonce = dict(fields(form_at(page, _FORM)))["_wpnonce"]
+        self._nonce = dict(fields(find_form(page, _FORM)))["_wpnonce"]
 
     def upload(self, path: Path, created: Callable[[int], None]) -> int:
         """Upload the file at `path`; return its attachment's number.
@@ -253,10 +253,10 @@ def upload_name(path: Path, run: str) -> str:
     return f"{stem[:_LONGEST_STEM]}-{run}{end}"
 
 
-def _has_form(reply: Reply) -> StepFailure | None:
+def _check_form(reply: Reply) -> StepFailure | None:
     if found := find_failure(reply):
         return found
-    form = form_at(reply, _FORM)
+    form = find_form(reply, _FORM)
     if form is None or "_wpnonce" not in dict(fields(form)):
         return StepFailure("check_failed", f"no upload form: {visible_text(reply.text)}")
     return None

@@ -46,12 +46,12 @@ def parse_stages(text: str) -> list[Stage]:
     return stages
 
 
-def _checked(value: str) -> str:
+def _check_stages(value: str) -> str:
     parse_stages(value)
     return value
 
 
-Stages = Annotated[str, AfterValidator(_checked)]
+Stages = Annotated[str, AfterValidator(_check_stages)]
 
 
 class Settings(ScenarioSettings):
@@ -163,7 +163,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
         timeout_s=settings.timeout_s,
         remedy="raise --max-visitors, or lower --rate",
         ramping=settings.model == "ramping-arrival-rate",
-        iterations=lambda elapsed_s, done: expected(settings, elapsed_s, done),
+        iterations=lambda elapsed_s, done: estimate_visits(settings, elapsed_s, done),
         secrets=access.secrets,
     )
     return directory, run_k6(job, directory, _facts(settings, version), progress, say)
@@ -192,7 +192,7 @@ def dashboard_variables(where: str | None) -> dict[str, str]:
     }
 
 
-def expected(settings: Settings, elapsed_s: float, done: int) -> int:
+def estimate_visits(settings: Settings, elapsed_s: float, done: int) -> int:
     """Return an estimate of the number of visits. Pure."""
     if settings.model == "constant-arrival-rate":
         return round(settings.rate * settings.duration_s)

@@ -94,14 +94,14 @@ class SeriesReview:
 
     def results(self, series: Sequence[NightSeries]) -> list[SeriesResult]:
         """Return the result of each."""
-        self._recover([without_episodes(each, self.known, self._nights) for each in series])
-        found = self._found([without_episodes(each, self.known, self._nights) for each in series])
+        self._note_mended([without_episodes(each, self.known, self._nights) for each in series])
+        found = self._find_all([without_episodes(each, self.known, self._nights) for each in series])
         for one in found:
             self.reported += [self._row(one.looked_at, change, "worse") for change in one.news.values()]
             self.reported += [self._row(one.looked_at, change, "better") for change in one.better.values()]
         return [self._result(each, one) for each, one in zip(series, found, strict=True)]
 
-    def _recover(self, series: Sequence[NightSeries]) -> None:
+    def _note_mended(self, series: Sequence[NightSeries]) -> None:
         """Note in `known` what is mended tonight, and report it."""
         mended = find_mended(series, self.known, self._nights)
         for at, row in enumerate(self.known):
@@ -111,7 +111,7 @@ class SeriesReview:
             elif row in self._retracted:
                 self.reported.append(row)
 
-    def _found(self, series: Sequence[NightSeries]) -> list[_SeriesChanges]:
+    def _find_all(self, series: Sequence[NightSeries]) -> list[_SeriesChanges]:
         changes = [find_changes(each.scaled) if len(each.values) > 3 else [] for each in series]
         fresh = [self._fresh(each, found, NEWS_P) for each, found in zip(series, changes, strict=True)]
         places = [place for news, _ in fresh for place in news]
@@ -143,7 +143,7 @@ class SeriesReview:
                 for row in self.known
                 if row.kind in kinds and row.group == series.key.group and row.recovered is None
             ]
-            side |= {place: sure[place] for place in unreported(sorted(sure), old)}
+            side |= {place: sure[place] for place in select_unreported(sorted(sure), old)}
         return split
 
     def _row(self, series: NightSeries, change: Change, kind: Literal["worse", "better"]) -> ChangeRow:
@@ -175,7 +175,7 @@ class SeriesReview:
             says,
             tonight,
             level,
-            self._marked(series, found),
+            self._marked_places(series, found),
             since,
             is_open=bool(open_rows) or state == "known",
         )
@@ -201,7 +201,7 @@ class SeriesReview:
             return "news", self._biggest(series, found.news)
         mended = [row for row in self._regressions(series) if row.recovery_found == self._tonight]
         if mended:
-            return "recovered", self._mend(series, mended)
+            return "recovered", self._describe_mend(series, mended)
         known = self._open(found, open_rows)
         if tonight is None:
             why = series.nights[-1].why or "did not run"
@@ -221,11 +221,11 @@ class SeriesReview:
         change = max(which.values(), key=lambda one: abs(one.after - one.before))
         return f"{percent_more(series, change)} since {series.judged[change.at].night.name}"
 
-    def _mend(self, series: NightSeries, mended: Sequence[ChangeRow]) -> str:
+    def _describe_mend(self, series: NightSeries, mended: Sequence[ChangeRow]) -> str:
         """Return since when it is as before, and what it was meanwhile."""
         since = max(self._place[row.recovered] for row in mended if row.recovered is not None)
         first = mended[0]
-        was = percent_more(series, _as_change(series, first))
+        was = percent_more(series, _to_change(series, first))
         return f"as before since {self._nights[since].name}; was {was} since {self._name(first)}"
 
     def _open(self, found: _SeriesChanges, open_rows: Sequence[ChangeRow]) -> str:
@@ -235,11 +235,11 @@ class SeriesReview:
             return self._along(found)
         first, last = open_rows[0], open_rows[-1]
         ends = "reported before (mending or --accept ends it)"
-        settled = _settled(found.changes, len(series.values))
+        settled = _last_settled(found.changes, len(series.values))
         start = max(
             sum(self._place[night.night.id] < self._place[last.night] for night in series.judged), settled
         )
-        change = _as_change(series, first)
+        change = _to_change(series, first)
         values = series.scaled[start:]
         if values and first.metric == series.key.metric:
             now = replace(change, after=fmean(values))
@@ -266,7 +266,7 @@ class SeriesReview:
                 return f"{worse} since {since}, reported before (mending or --accept ends it)"
         return ""
 
-    def _marked(self, series: NightSeries, found: _SeriesChanges) -> list[int]:
+    def _marked_places(self, series: NightSeries, found: _SeriesChanges) -> list[int]:
         """Return the places of the nights at which the page marks a change: reported ones, and sure ones."""
         key, looked_at = series.key, found.looked_at
         rows = [
@@ -293,12 +293,12 @@ class SeriesReview:
         return self._nights[self._place[row.night]].name
 
 
-def _as_change(series: NightSeries, row: ChangeRow) -> Change:
+def _to_change(series: NightSeries, row: ChangeRow) -> Change:
     """Return what was reported as a change of `series`."""
     return Change(0, series.scale(row.before), series.scale(row.after), 0, 0, row.p)
 
 
-def _settled(changes: Sequence[Change], count: int) -> int:
+def _last_settled(changes: Sequence[Change], count: int) -> int:
     """Return the place of the last change that has settled in `count` values."""
     return max((change.at for change in changes if count - change.at >= LEAST_AFTER), default=0)
 
@@ -306,7 +306,7 @@ def _settled(changes: Sequence[Change], count: int) -> int:
 def _level(series: NightSeries, changes: Sequence[Change], tonight: bool) -> float | None:
     """Return the level before tonight, since the last change that has settled."""
     values = series.scaled[:-1] if tonight else series.scaled
-    mine = values[_settled(changes, len(values)) :][-30:]
+    mine = values[_last_settled(changes, len(values)) :][-30:]
     return series.back(fmean(mine)) if mine else None
 
 
@@ -339,7 +339,7 @@ def is_sure(change: Change, nights: int, p_limit: float = NEWS_P) -> bool:
     )
 
 
-def unreported(places: Sequence[int], reported: Sequence[int]) -> list[int]:
+def select_unreported(places: Sequence[int], reported: Sequence[int]) -> list[int]:
     """Return those of `places` that are not reported yet: each reported one stands for the nearest, once."""
     left = list(places)
     for old in sorted(reported, reverse=True):
@@ -374,7 +374,7 @@ def find_mended(
         for each in series:
             if row.kind == "worse" and row.recovered is None and is_of(row, each):
                 tellings[row.found, row.group].append(
-                    _Regression(row, each, place, _edge(row, reported, place))
+                    _Regression(row, each, place, _previous_change(row, reported, place))
                 )
     found: dict[ChangeRow, int] = {}
     for p_limit in (MENDED_P, ALONG_P):
@@ -382,7 +382,7 @@ def find_mended(
         for (night, _), episodes in tellings.items():
             if episodes[0].row in found or (p_limit > MENDED_P and night not in mended):
                 continue
-            since = _mended_since(episodes, p_limit)
+            since = _find_mend(episodes, p_limit)
             if since is not None:
                 found |= {episode.row: nights[since].id for episode in episodes}
     return found
@@ -412,7 +412,7 @@ def is_of(row: ChangeRow, series: NightSeries) -> bool:
     return (row.group, row.phase) == (key.group, key.phase) and same
 
 
-def _edge(row: ChangeRow, reported: Iterable[ChangeRow], place: Mapping[int, int]) -> int:
+def _previous_change(row: ChangeRow, reported: Iterable[ChangeRow], place: Mapping[int, int]) -> int:
     """Return the place of the change before `row`, where the level that it left begins."""
     mine = [place[other.night] for other in reported if other.group == row.group]
     return max((at for at in mine if at < place[row.night]), default=0)
@@ -457,7 +457,7 @@ class _Regression:
         return sum(float(((side - side.mean()) ** 2).sum()) for side in self.split(start))
 
 
-def _mended_since(episodes: Sequence[_Regression], p_limit: float) -> int | None:
+def _find_mend(episodes: Sequence[_Regression], p_limit: float) -> int | None:
     """Return the place of the first night of the mend; None where there is none."""
     starts = sorted({place for episode in episodes for place in episode.places})
     found = {}
@@ -476,7 +476,7 @@ def find_changes(values: Sequence[float]) -> list[Change]:
     look = np.array(values[first:], dtype=np.float64)
     if len(look) < 4 or float(np.ptp(look)) < 1e-9:
         return []
-    edges = [0, *_places(look), len(look)]
+    edges = [0, *_find_places(look), len(look)]
     found = []
     for left, at, right in zip(edges, edges[1:], edges[2:], strict=False):
         before, after = look[left:at], look[at:right]
@@ -517,7 +517,7 @@ def need_otava() -> Any:
     return compute_change_points
 
 
-def _places(look: NDArray[np.float64]) -> list[int]:
+def _find_places(look: NDArray[np.float64]) -> list[int]:
     # The same jitter each time: one look, one answer.
     jittered = look + _JITTER * np.random.default_rng(1).standard_normal(len(look))
     with warnings.catch_warnings():

@@ -324,7 +324,7 @@ def renew_days(history: HistoryStore, experiment: str) -> None:
         base = baseline_nights(history.nights(experiment))
         reference = choose_reference(days, base[0].name if base else None)
         known = store.day_stamps(experiment)
-        against = _sum([_contents(each) for each in reference])
+        against = _digest_json([_contents(each) for each in reference])
         figured: Reference | None = None
         there = set()
         for day in days:
@@ -334,7 +334,7 @@ def renew_days(history: HistoryStore, experiment: str) -> None:
             if known.get(digest.identity) == digest.stamp:
                 continue
             figured = figured or _reference(store, reference, zone)
-            figures = figured.figures(_served(store, day, zone))
+            figures = figured.figures(_read_day(store, day, zone))
             unfit = (*why, *([figures.why] if figures.why else []))
             store.keep_day(replace(digest, unfit=unfit, run=_measured(day, figures, digest)))
         store.forget_days(known.keys() - there)
@@ -342,10 +342,10 @@ def renew_days(history: HistoryStore, experiment: str) -> None:
 
 def _reference(store: LogStore, days: Sequence[Day], zone: ZoneInfo) -> Reference:
     finest_us = min((log.facts.finest_us for day in days for log in day.logs), default=1.0)
-    return Reference([_served(store, day, zone) for day in days], finest_us)
+    return Reference([_read_day(store, day, zone) for day in days], finest_us)
 
 
-def _served(store: LogStore, day: Day, zone: ZoneInfo) -> ServedDay:
+def _read_day(store: LogStore, day: Day, zone: ZoneInfo) -> ServedDay:
     served = store.served(day.hours)
     return ServedDay(day.number, replace(served, hour=local_hours(served.hour, zone)))
 
@@ -360,7 +360,7 @@ def _digest(experiment: str, day: Day, why: tuple[str, ...], stamp: str) -> RunD
 def _facts(experiment: str, day: Day) -> RunFacts:
     """Return what is known of a day. The storage is a circumstance: the move is what is looked for."""
     log = day.logs[-1]
-    how = Load(digest=_sum(log.how), settings=log.how)
+    how = Load(digest=_digest_json(log.how), settings=log.how)
     return log.facts.model_copy(
         update={
             "backend": None,
@@ -384,7 +384,7 @@ def _measured(day: Day, figures: DayFigures, digest: RunDigest) -> MeasuredRun:
 
 def _stamp(day: Day, why: Sequence[str], against: str, zone: ZoneInfo) -> str:
     """Return what changes when the day's figures may; `against` does when the reference does."""
-    return _sum([VERSION, zone.key, why, _contents(day), against])
+    return _digest_json([VERSION, zone.key, why, _contents(day), against])
 
 
 def _contents(day: Day) -> list[object]:
@@ -392,7 +392,7 @@ def _contents(day: Day) -> list[object]:
     return [day.number, day.backends, [[names[row.log], *row[1:]] for row in day.hours]]
 
 
-def _sum(value: object) -> str:
+def _digest_json(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -407,7 +407,7 @@ def group_days(logs: Sequence[LogRow], hours: Sequence[HourRow], zone: ZoneInfo)
         mine = list(group)
         if last < number * DAY_HOURS + DAY_HOURS - 1:
             continue  # it goes on, or its last hours are still to come
-        chosen, doubled = _chosen([row for _, row in mine], by_id)
+        chosen, doubled = _choose_rows([row for _, row in mine], by_id)
         own = tuple(by_id[each] for each in dict.fromkeys(row.log for row in chosen))
         unfit = [f"{log.name} {log.unfit[0]}" for log in own if log.unfit]
         at = {row: hour for hour, row in mine}
@@ -456,7 +456,7 @@ def find_refusals(day: Day, reference: Sequence[Day]) -> Iterator[str]:
             f"its log was not read as those of the reference weeks were ({', '.join(sorted(other))}): import "
             "both alike, or set a new baseline"
         )
-    before, now = _refused(reference), _refused([day])
+    before, now = _refused_share(reference), _refused_share([day])
     if now - before > MORE_REFUSED:
         yield (
             f"{significant(100 * now)} % of its requests were answered with a status from 400 on, and "
@@ -464,11 +464,11 @@ def find_refusals(day: Day, reference: Sequence[Day]) -> Iterator[str]:
         )
 
 
-def _refused(days: Sequence[Day]) -> float:
+def _refused_share(days: Sequence[Day]) -> float:
     return sum(row.refused for day in days for row in day.hours) / max(sum(day.requests for day in days), 1)
 
 
-def _chosen(rows: Sequence[HourRow], logs: Mapping[int, LogRow]) -> tuple[list[HourRow], list[str]]:
+def _choose_rows(rows: Sequence[HourRow], logs: Mapping[int, LogRow]) -> tuple[list[HourRow], list[str]]:
     """Return the rows that count, and what forbids that (hostile)."""
     kept: list[HourRow] = []
     doubled: list[str] = []

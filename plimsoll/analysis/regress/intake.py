@@ -23,9 +23,9 @@ from plimsoll.analysis.regress.nights import (
     NightKey,
     RunDigest,
     RunRow,
-    identity_of,
     instant,
     log_identity,
+    run_identity,
 )
 from plimsoll.analysis.regress.store import HistoryStore
 from plimsoll.analysis.statistics.requests import CLIENT_ERROR, CountedRequests
@@ -114,37 +114,37 @@ def add_runs(
     store = LogStore(history)
     logs = sorted({run.night.key.experiment for run in found.runs if run.facts.from_log})
     for name in logs:
-        store.keep_time_zone(name, _agreed(store.time_zone(name), zone, name))
+        store.keep_time_zone(name, _agree_on_zone(store.time_zone(name), zone, name))
     for night in found.nights:
         history.keep_night(night)
     new, unreadable = 0, list(found.unreadable)
     for number, run in enumerate(found.runs):
-        new += _added_log(store, run, unreadable) if run.facts.from_log else _added(history, run)
+        new += _add_log(store, run, unreadable) if run.facts.from_log else _add_run(history, run)
         progress(number + 1, len(found.runs))
     experiments = sorted({*logs, *(night.key.experiment for night in found.nights)})
     return IntakeResult(new, len(found.runs) - new, unreadable, experiments)
 
 
-def _added(history: HistoryStore, run: SelectedRun) -> bool:
+def _add_run(history: HistoryStore, run: SelectedRun) -> bool:
     """Add a run unless it is known; return whether it was not."""
-    if history.stamp(identity_of(run.facts)) == directory_stamp(run):
+    if history.stamp(run_identity(run.facts)) == directory_stamp(run):
         return False
     history.keep(digest_run(run))
     return True
 
 
-def _added_log(store: LogStore, run: SelectedRun, unreadable: list[str]) -> bool:
+def _add_log(store: LogStore, run: SelectedRun, unreadable: list[str]) -> bool:
     """Add an imported access log unless it is known; return whether it was not, and say what none is."""
     if store.stamp(log_identity(run.facts)) == directory_stamp(run):
         return False
     digest = digest_log(run, store.route_ids)
     if not digest.hours:
         unreadable += [f"{run.path} {why}" for why in digest.unfit]
-    store.keep(digest, identity_of(run.facts))
+    store.keep(digest, run_identity(run.facts))
     return True
 
 
-def _agreed(kept: str | None, wanted: str | None, name: str) -> str:
+def _agree_on_zone(kept: str | None, wanted: str | None, name: str) -> str:
     """Return the zone by which the days of experiment `name` begin."""
     if kept is not None and wanted not in (None, kept):
         raise SettingsError(
@@ -165,13 +165,13 @@ def select_runs(paths: Sequence[Path]) -> RunSelection:
     unreadable: list[str] = []
     for path in paths:
         for folder, inside in _folders(path):
-            lab = _lab(folder)
+            lab = _read_lab(folder)
             if lab is not None:
                 nights.setdefault(lab.key, lab)
             for one in inside:
                 try:
                     facts = read_facts(one)
-                    found = SelectedRun(one.resolve(), folder.resolve(), facts, night_of(one, facts))
+                    found = SelectedRun(one.resolve(), folder.resolve(), facts, find_night(one, facts))
                 except RunDirectoryError as error:
                     if one == path:
                         raise
@@ -183,7 +183,7 @@ def select_runs(paths: Sequence[Path]) -> RunSelection:
     return RunSelection(list(runs.values()), list(nights.values()), unreadable)
 
 
-def night_of(path: Path, facts: RunFacts) -> NightFacts:
+def find_night(path: Path, facts: RunFacts) -> NightFacts:
     """Return of which night the run at `path` is.
 
     Runs of one experiment's folder are one night; others go by the UTC day on which they began. An imported
@@ -201,12 +201,12 @@ def night_of(path: Path, facts: RunFacts) -> NightFacts:
     if folder is None:
         day = NightKey(experiment, began[:10])
         return NightFacts(day, f"{began[:10]}T00:00:00.000000Z", planned, str(runs))
-    lab = _lab(folder)
+    lab = _read_lab(folder)
     if lab is not None and lab.key.experiment == experiment:
         return lab
     stamp = _STAMP.search(folder.name)
     name = folder.name if stamp else f"{folder.name} {began[:10]}"
-    started = _of_stamp(stamp[1]) if stamp else f"{began[:10]}T00:00:00.000000Z"
+    started = _parse_stamp(stamp[1]) if stamp else f"{began[:10]}T00:00:00.000000Z"
     return NightFacts(NightKey(experiment, name), started, planned, str(folder))
 
 
@@ -239,7 +239,7 @@ def _is_experiment(path: Path) -> bool:
     return (path / EXPERIMENT_FILE).is_file() or bool(find_runs(path / RUNS_FOLDER))
 
 
-def _lab(folder: Path) -> NightFacts | None:
+def _read_lab(folder: Path) -> NightFacts | None:
     """Return the night that an experiment's folder is, None where it is none or its lab.json is damaged."""
     try:
         lab: Any = read_json(folder / EXPERIMENT_FILE)
@@ -249,23 +249,23 @@ def _lab(folder: Path) -> NightFacts | None:
     if stamp is None or not isinstance(lab, dict) or not isinstance(lab.get("name"), str):
         return None
     key = NightKey(lab["name"], folder.resolve().name)
-    return NightFacts(key, _of_stamp(stamp[1]), _planned(lab), str(folder.resolve()))
+    return NightFacts(key, _parse_stamp(stamp[1]), _count_planned(lab), str(folder.resolve()))
 
 
-def _planned(lab: dict[str, Any]) -> int | None:
+def _count_planned(lab: dict[str, Any]) -> int | None:
     backends, scenarios, repeats = (lab.get(key) for key in ("backends", "scenarios", "repeats"))
     if isinstance(backends, list) and isinstance(scenarios, list) and isinstance(repeats, int):
-        return len(backends) * sum(map(_members, scenarios)) * repeats
+        return len(backends) * sum(map(_count_members, scenarios)) * repeats
     return None
 
 
-def _members(scenario: Any) -> int:
+def _count_members(scenario: Any) -> int:
     """Return how many runs an entry of `scenarios` has on one backend each time: one, or as many together."""
     together = scenario.get("together") if isinstance(scenario, dict) else None
     return len(together) if isinstance(together, list) and together else 1
 
 
-def _of_stamp(text: str) -> str:
+def _parse_stamp(text: str) -> str:
     try:
         return instant(datetime.strptime(text, "%Y%m%dT%H%M%S").replace(tzinfo=UTC))
     except ValueError:
@@ -472,7 +472,7 @@ def _reasons_to_spare(run: RunRow, path: Path) -> Iterator[str]:
         return
     try:
         facts = read_facts(path)
-        if run.identity not in (identity_of(facts), log_identity(facts)):
+        if run.identity not in (run_identity(facts), log_identity(facts)):
             yield "is another run than the one that the history knows"
     except RunDirectoryError as error:
         yield str(error)

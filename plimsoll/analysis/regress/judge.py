@@ -29,8 +29,8 @@ from plimsoll.analysis.regress.nights import (
     RunRow,
     SeriesKey,
     build_series,
+    explain_unfit,
     group_name,
-    why_unfit,
 )
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import gravest_first
@@ -57,10 +57,10 @@ def judge(
     left = without_dropped(past)
     base = baseline_nights(left.nights)
     look = SeriesReview(left)
-    series = look.results([each for each in build_series(left) if not series_is_dropped(past, each)])
+    series = look.results([each for each in build_series(left) if not is_series_dropped(past, each)])
     failures = GateReview(left, look, base)
     judged_gates = [failures.result(each) for each in gate_results(left, compared, gates)]
-    stale = "" if terms is None or is_dropped(past) else _stale(past, terms)
+    stale = "" if terms is None or is_dropped(past) else _find_staleness(past, terms)
     ids = {run.id for run in left.runs}
     judgement = Judgement(
         experiment=past.experiment,
@@ -68,7 +68,7 @@ def judge(
         nights=len(past.nights),
         series=series,
         gates=judged_gates,
-        unjudged=[*([stale] if stale else []), *_unjudged(past, left, series)],
+        unjudged=[*([stale] if stale else []), *_find_unjudged(past, left, series)],
         notes=[*_unfit_runs(left), *failures.mended],
         baseline=base,
         findings=gravest_first(each for each in left.nights[-1].findings or () if ids & set(each.runs)),
@@ -80,7 +80,7 @@ def judge(
     return judgement, [*look.reported, *failures.reported]
 
 
-def _stale(past: ExperimentHistory, terms: JudgingOptions) -> str:
+def _find_staleness(past: ExperimentHistory, terms: JudgingOptions) -> str:
     """Return that a newer night is overdue, or that this one cannot have begun yet; empty where neither."""
     night = past.nights[-1]
     began = max((run.started_at for run in past.runs if run.night == night.id), default="")
@@ -95,7 +95,9 @@ def _stale(past: ExperimentHistory, terms: JudgingOptions) -> str:
     return ""
 
 
-def _unjudged(past: ExperimentHistory, left: ExperimentHistory, series: Sequence[SeriesResult]) -> list[str]:
+def _find_unjudged(
+    past: ExperimentHistory, left: ExperimentHistory, series: Sequence[SeriesResult]
+) -> list[str]:
     """Return why tonight cannot be judged, a sentence each; none where it can (hostile)."""
     tonight = past.nights[-1]
     if is_dropped(past):
@@ -107,10 +109,10 @@ def _unjudged(past: ExperimentHistory, left: ExperimentHistory, series: Sequence
     planned = tonight.facts.planned
     if planned is not None and len(there) < planned:
         found.append(f"{tonight.name} has {len(there)} of its {planned} runs: plimsoll run --resume ends it")
-    return [*found, *(why for group in groups_of(left) for why in _missed(left, group, series))]
+    return [*found, *(why for group in list_groups(left) for why in _find_missing(left, group, series))]
 
 
-def _missed(past: ExperimentHistory, group: Group, series: Sequence[SeriesResult]) -> Iterator[str]:
+def _find_missing(past: ExperimentHistory, group: Group, series: Sequence[SeriesResult]) -> Iterator[str]:
     """Yield why a scenario on a backend, or a phase of it, is not judged tonight."""
     mine = [each for each in series if each.series.key.group == group]
     tails = [each for each in mine if not each.series.shares] or mine
@@ -120,11 +122,11 @@ def _missed(past: ExperimentHistory, group: Group, series: Sequence[SeriesResult
         name, why = first.series.key.name, first.series.nights[-1].why or "did not run"
         last = first.series.judged[-1].night.name
         is_whole = len(missed) == len(tails)
-        yield f"{name}: no figure tonight: {why.rstrip('.')}{_ending(past, group, name, last, is_whole)}"
+        yield f"{name}: no figure tonight: {why.rstrip('.')}{_describe_absence(past, group, name, last, is_whole)}"
     elif not mine and not _had_figures(past, group):
         tonight = past.nights[-1].id
         runs = [run for run in past.runs if run.night == tonight and run.group == group]
-        why = why_unfit(runs) or "no run of it gave one"
+        why = explain_unfit(runs) or "no run of it gave one"
         yield f"{group_name(group)}: there was never a figure: {why.rstrip('.')}"
 
 
@@ -133,7 +135,7 @@ def _had_figures(past: ExperimentHistory, group: Group) -> bool:
     return any(row.run in mine for row in past.figures)
 
 
-def _ending(past: ExperimentHistory, group: Group, name: str, last: str, is_whole: bool) -> str:
+def _describe_absence(past: ExperimentHistory, group: Group, name: str, last: str, is_whole: bool) -> str:
     """Return since when it is missed, and how to drop what is gone for good."""
     tonight = past.nights[-1].id
     if is_whole and any(run.night == tonight and run.group == group for run in past.runs):
@@ -195,7 +197,7 @@ def gate_results(
     for run in compared_runs(past.nights, past.runs):
         by_backend.setdefault(run.backend, []).append(run)
     for backend, mine in sorted(by_backend.items()):
-        sides = [_by_night(mine, compared, nights) for nights in _compared_nights(past.nights)]
+        sides = [_group_by_night(mine, compared, nights) for nights in _compared_nights(past.nights)]
         limits = gates or default_gates(
             *(Side(backend, [run for night in side.values() for run in night], []) for side in sides)
         )
@@ -220,10 +222,10 @@ def decide_nightly(questions: Sequence[Question], confidence: float) -> list[Ver
         strict = plain
     else:
         strict = decide(questions, 1 - (1 - confidence) / LOOKS)
-    return [_patient(*both) for both in zip(questions, plain, strict, strict=True)]
+    return [_wait_when_close(*both) for both in zip(questions, plain, strict, strict=True)]
 
 
-def _patient(question: Question, one: Verdict, other: Verdict) -> Verdict:
+def _wait_when_close(question: Question, one: Verdict, other: Verdict) -> Verdict:
     if one.outcome == "FAIL" and other.outcome != "FAIL":
         says = "It looks worse than the limit, but a test that is made every night asks for more: wait."
         return replace(one, outcome="INCONCLUSIVE", says=says)
@@ -231,7 +233,7 @@ def _patient(question: Question, one: Verdict, other: Verdict) -> Verdict:
     return one if question.blocked else replace(one, says=re.sub(r"\brun(s?)\b", r"night\1", one.says))
 
 
-def _by_night(
+def _group_by_night(
     runs: Sequence[RunRow], compared: Mapping[int, MeasuredRun], nights: Sequence[NightRow]
 ) -> _RunsByNight:
     wanted = {night.id for night in nights}
@@ -345,15 +347,15 @@ class GateReview:
 # that with `, PHASE`, or a whole series. What is dropped and runs again is judged again.
 
 
-def groups_of(past: ExperimentHistory) -> list[Group]:
+def list_groups(past: ExperimentHistory) -> list[Group]:
     """Return every scenario and backend that ever ran, in order."""
     return sorted({run.group for run in past.runs})
 
 
 def names_that_drop(past: ExperimentHistory, series: list[NightSeries]) -> list[str]:
     """Return all names (hostile) by which something of `past` can be dropped."""
-    names = [past.experiment, *(name for group in groups_of(past) for name in _of_group(group))]
-    names += [name for each in series for name in _of_series(each.key)]
+    names = [past.experiment, *(name for group in list_groups(past) for name in _group_labels(group))]
+    names += [name for each in series for name in _series_labels(each.key)]
     return [name for name in dict.fromkeys(names) if name]
 
 
@@ -366,9 +368,9 @@ def is_dropped(past: ExperimentHistory) -> bool:
 def without_dropped(past: ExperimentHistory) -> ExperimentHistory:
     """Return `past` without the scenarios and backends that were dropped, and did not run since."""
     if is_dropped(past):
-        gone = set(groups_of(past))
+        gone = set(list_groups(past))
     else:
-        gone = {group for group in groups_of(past) if _group_is_dropped(past, group)}
+        gone = {group for group in list_groups(past) if _is_group_dropped(past, group)}
     if not gone:
         return past
     runs = [run for run in past.runs if run.group not in gone]
@@ -381,18 +383,18 @@ def without_dropped(past: ExperimentHistory) -> ExperimentHistory:
     )
 
 
-def series_is_dropped(past: ExperimentHistory, series: NightSeries) -> bool:
+def is_series_dropped(past: ExperimentHistory, series: NightSeries) -> bool:
     """Return whether a series is dropped by its own name, and has no value since."""
     place = {night.id: at for at, night in enumerate(past.nights)}
     last = place[series.judged[-1].night.id] if series.judged else -1
-    names = _of_series(series.key)
+    names = _series_labels(series.key)
     return any(each.name in names and last <= place[each.night] for each in _drops(past) if each.night)
 
 
-def _group_is_dropped(past: ExperimentHistory, group: Group) -> bool:
+def _is_group_dropped(past: ExperimentHistory, group: Group) -> bool:
     place = {night.id: at for at, night in enumerate(past.nights)}
     last = max(place[run.night] for run in past.runs if run.group == group)
-    names = _of_group(group)
+    names = _group_labels(group)
     return any(each.name in names and last <= place[each.night] for each in _drops(past) if each.night)
 
 
@@ -400,9 +402,9 @@ def _drops(past: ExperimentHistory) -> Iterator[Decision]:
     return (each for each in past.decisions if each.kind == "drop")
 
 
-def _of_group(group: Group) -> list[str]:
+def _group_labels(group: Group) -> list[str]:
     return [name for name in (*group, group_name(group)) if name]
 
 
-def _of_series(key: SeriesKey) -> list[str]:
+def _series_labels(key: SeriesKey) -> list[str]:
     return [f"{group_name(key.group)}, {key.phase}", key.name]

@@ -376,7 +376,7 @@ def describe_judgements(judgements: Sequence[Judgement]) -> str:
     reasons = []
     for each in judgements:
         if each.verdict == word:
-            reasons += [f"{one.series.key.name} {one.says}" for one in _news_first(each)]
+            reasons += [f"{one.series.key.name} {one.says}" for one in _put_news_first(each)]
             reasons += [f"{one.name} breaks its limit" for one in each.failed]
             reasons += [one.text.rstrip(".") for one in each.shown_worse]
             reasons += each.unjudged if word == "unjudged" else []
@@ -387,7 +387,7 @@ def describe_judgements(judgements: Sequence[Judgement]) -> str:
     return f"{'worse' if word == 'worse' else 'cannot be judged'}: {reasons[0]}{more}"
 
 
-def _news_first(judgement: Judgement) -> list[SeriesResult]:
+def _put_news_first(judgement: Judgement) -> list[SeriesResult]:
     """Return the series that fail, those with news before those that were reported before."""
     return sorted(judgement.red, key=lambda each: each.state != "news")
 

@@ -212,7 +212,7 @@ class RunDigest:
     @property
     def identity(self) -> str:
         """The same for every copy of a run, wherever it lies, and for no other run."""
-        return identity_of(self.facts)
+        return run_identity(self.facts)
 
     @property
     def backend(self) -> str:
@@ -220,7 +220,7 @@ class RunDigest:
         return self.facts.backend or ""
 
 
-def identity_of(facts: RunFacts) -> str:
+def run_identity(facts: RunFacts) -> str:
     """Return what tells a run from all others: what never changes in its run.json."""
     part = facts.experiment
     known = [
@@ -266,7 +266,7 @@ class LogDigest:
 def log_identity(facts: RunFacts) -> str:
     """Return what tells an imported log from all others: imports may begin with the same request."""
     load = facts.load.digest if facts.load else ""
-    return hashlib.sha256(json.dumps([identity_of(facts), load]).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps([run_identity(facts), load]).encode()).hexdigest()[:32]
 
 
 def instant(at: datetime) -> str:
@@ -433,27 +433,27 @@ def _nights(past: ExperimentHistory, key: SeriesKey, values: dict[int, float]) -
     found: list[NightValue] = []
     for night in past.nights:
         repeats = tuple(values[run.id] for run in mine[night.id] if run.id in values)
-        if _censored(mine[night.id], key):
+        if _select_censored(mine[night.id], key):
             repeats = ()  # the others alone would make a night faster for having failed
         if repeats or found:
-            found.append(NightValue(night, repeats, "" if repeats else _why(mine[night.id], key)))
+            found.append(NightValue(night, repeats, "" if repeats else _explain_gap(mine[night.id], key)))
     return found
 
 
-def _censored(runs: Sequence[RunRow], key: SeriesKey) -> list[RunRow]:
+def _select_censored(runs: Sequence[RunRow], key: SeriesKey) -> list[RunRow]:
     return [run for run in runs if not run.unfit and (key.phase, key.metric) in run.censored]
 
 
-def _why(runs: Sequence[RunRow], key: SeriesKey) -> str:
+def _explain_gap(runs: Sequence[RunRow], key: SeriesKey) -> str:
     if not runs:
         return "did not run"
-    if failing := _censored(runs, key):
+    if failing := _select_censored(runs, key):
         names = ", ".join(run.name for run in failing[:3])
         return f"{names} failed so often that the {key.metric} is a failure's"
-    return why_unfit(runs) or f"{counted(len(runs), 'run')} without a {key.metric}"
+    return explain_unfit(runs) or f"{counted(len(runs), 'run')} without a {key.metric}"
 
 
-def why_unfit(runs: Sequence[RunRow]) -> str:
+def explain_unfit(runs: Sequence[RunRow]) -> str:
     """Return why none of `runs` is fit (hostile); empty where that is not why there is no figure."""
     unfit = [f"{run.name} {run.unfit[0]}" for run in runs if run.unfit]
     return "; ".join([*unfit, *dict.fromkeys(run.refused[0] for run in runs if run.refused)][:_MOST_NAMED])

@@ -77,7 +77,7 @@ _OPTIONS = (
 )
 
 
-def _duration(_: click.Context, __: click.Parameter, text: str) -> float:
+def _check_duration(_: click.Context, __: click.Parameter, text: str) -> float:
     try:
         return parse_duration_s(text)
     except ValueError as error:
@@ -105,7 +105,7 @@ def decision_options(function: Callable[..., Any]) -> Callable[..., Any]:
     metavar="DURATION",
     default="36h",
     show_default=True,
-    callback=_duration,
+    callback=_check_duration,
     help="A newest night that began longer ago than this cannot be judged.",
 )
 @click.option(
@@ -186,7 +186,7 @@ def regress(
                     message = Message(
                         each.verdict, message_subject(each), markdown(judgement_document([each]))
                     )
-                    announce(kept, _key(each), message, list(channels))
+                    announce(kept, _message_key(each), message, list(channels))
         empty = [] if judged else [f"{printable(name, 80)}: no day of its log is over yet" for name in names]
         document = judgement_document(judged)
         files.write(document, lambda: history_page(judged))
@@ -207,7 +207,7 @@ def _add(kept: HistoryStore, selected: RunSelection, shown: bool, zone: str | No
         return add_runs(kept, selected, advance, zone)
 
 
-def _key(judgement: Judgement) -> str:
+def _message_key(judgement: Judgement) -> str:
     """Return what tells this night's message from all others."""
     late = "\nstale" if judgement.is_stale else ""
     return f"{judgement.experiment}\n{judgement.night.name}\n{judgement.verdict}{late}"
@@ -372,10 +372,10 @@ def deliver(history: HistoryStore, by: Mapping[str, Channel]) -> list[str]:
             "SELECT message.* FROM delivery JOIN message "  # noqa: S608 our own text
             f"ON message.id = delivery.message WHERE channel = ? AND {_PENDING} AND attempts < ? "
             "ORDER BY message.id",
-            (name, _abandoned(), MOST_ATTEMPTS),
+            (name, _abandoned_mark(), MOST_ATTEMPTS),
         ).fetchall()
         for row in pending:
-            if not _claimed(history, row["id"], name):
+            if not _claim(history, row["id"], name):
                 continue
             try:
                 send(Message(row["verdict"], row["subject"], row["markdown"]))
@@ -387,18 +387,18 @@ def deliver(history: HistoryStore, by: Mapping[str, Channel]) -> list[str]:
     return problems
 
 
-def _claimed(history: HistoryStore, message: int, channel: str) -> bool:
+def _claim(history: HistoryStore, message: int, channel: str) -> bool:
     """Take a message to send it: of two processes, one gets it. An attempt counts before it is made."""
     with history.transaction():
         cursor = history.connection.execute(
             "UPDATE delivery SET attempts = attempts + 1, delivered_at = 'since ' || ? "  # noqa: S608 our own
             f"WHERE message = ? AND channel = ? AND {_PENDING}",
-            (now(), message, channel, _abandoned()),
+            (now(), message, channel, _abandoned_mark()),
         )
         return cursor.rowcount == 1
 
 
-def _abandoned() -> str:
+def _abandoned_mark() -> str:
     """Return the mark of the youngest attempt that must have died."""
     return f"since {instant(datetime.now(UTC) - timedelta(seconds=DEAD_AFTER_S))}"
 

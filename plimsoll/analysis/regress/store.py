@@ -208,7 +208,7 @@ class HistoryStore:
         phases = {}
         for phase in self.connection.execute("SELECT * FROM phase WHERE run = ?", (run.id,)).fetchall():
             times: dict[str, float | None] = dict.fromkeys(whole["times"])
-            censored = _censored(whole).get(phase["phase"], {})
+            censored = _parse_censored(whole).get(phase["phase"], {})
             times |= {name: None for name in censored if not name.startswith(MEASURE)}
             steps = {
                 name.removeprefix(MEASURE): StepFigures(None, "ms", measure=False, at_least=at_least)
@@ -393,14 +393,14 @@ def _bounds(phase: RunPhase) -> dict[str, float | None]:
     return phase.response_ms.censored | steps
 
 
-def _censored(whole: dict[str, Any]) -> dict[str, dict[str, float | None]]:
+def _parse_censored(whole: dict[str, Any]) -> dict[str, dict[str, float | None]]:
     """Return the same of all phases, from the column `whole`; none of what older versions wrote."""
     found: dict[str, dict[str, float | None]] = whole.get("censored", {})
     return found
 
 
 def _censored_names(whole: str) -> frozenset[tuple[str, str]]:
-    phases = _censored(json.loads(whole)) if whole else {}
+    phases = _parse_censored(json.loads(whole)) if whole else {}
     return frozenset((phase, metric) for phase, bounds in phases.items() for metric in bounds)
 
 

@@ -60,7 +60,7 @@ def judge_last_night(
             past = replace(past, changes=history.changes(experiment))
         else:
             past = _ask_gatekeeper(history, past, gates is None or gates.answers)
-        judgement = _judged(history, past, gates, terms)
+        judgement = _judge_last(history, past, gates, terms)
     around = runs_around_news(past.runs, judgement.series)
     loaded = {group: (history.load(before), history.load(last)) for group, (before, last) in around.items()}
     notes = [*judgement.notes, *_earlier_news(earlier), *circumstances(loaded)]
@@ -113,7 +113,7 @@ def _judge_added_days(history: HistoryStore, past: ExperimentHistory, gates: Gat
     found = []
     for count in range(first + 1, len(past.nights)):
         changes = history.changes(past.experiment)
-        judgement = _judged(history, _past_until(replace(past, changes=changes), count), gates, None)
+        judgement = _judge_last(history, _past_until(replace(past, changes=changes), count), gates, None)
         if judgement.news or judgement.recovered:
             found.append(judgement)
     for night in past.nights:
@@ -122,7 +122,7 @@ def _judge_added_days(history: HistoryStore, past: ExperimentHistory, gates: Gat
     return found
 
 
-def _judged(
+def _judge_last(
     history: HistoryStore, past: ExperimentHistory, gates: Gates | None, terms: JudgingOptions | None
 ) -> Judgement:
     """Judge the last night of `past`; the history notes what is reported."""
@@ -186,7 +186,7 @@ def findings_of_night(
     found: dict[Finding, None] = dict.fromkeys(identity_findings(every))
     for group in sorted({each.row.group for each in tonight}):
         now = [each.run for each in tonight if each.row.group == group]
-        then = _alike([each.run for each in before if each.row.group == group], now)
+        then = _select_alike([each.run for each in before if each.row.group == group], now)
         alone = {finding for run in now for finding in run_findings(run)}
         for finding in findings_of_sides(then, now, _SIDES):
             told = finding if then else replace(finding, worse=False)
@@ -217,7 +217,7 @@ def with_findings(
     )
 
 
-def _alike(before: Sequence[MeasuredRun], tonight: Sequence[MeasuredRun]) -> list[MeasuredRun]:
+def _select_alike(before: Sequence[MeasuredRun], tonight: Sequence[MeasuredRun]) -> list[MeasuredRun]:
     """Return those of `before` that were of the last one's load, if they say as much of it as `tonight`."""
     says_load = tonight[0].directory.facts.load is not None
     mine = [run for run in before if (run.directory.facts.load is not None) == says_load]

@@ -33,7 +33,7 @@ def k6_program(say: Say, environment: Mapping[str, str] = os.environ) -> tuple[P
     Raises NoK6Error.
     """
     if own := environment.get("PLIMSOLL_K6"):
-        return _own(own)
+        return _check_own(own)
     wanted = pinned_version((MODULE / "go.mod").read_text(encoding="utf-8"))
     if k6_version(BINARY) != wanted:
         with _lock():
@@ -62,7 +62,7 @@ def k6_version(program: Path) -> str | None:
     return None if found is None else ".".join(found.groups())
 
 
-def _own(given: str) -> tuple[Path, str]:
+def _check_own(given: str) -> tuple[Path, str]:
     found = shutil.which(given)
     version = k6_version(Path(found)) if found else None
     if found is None or version is None:
@@ -103,7 +103,7 @@ def _build(version: str, say: Say) -> None:
                 stderr=subprocess.STDOUT,
             )
             try:
-                _wait(process, sys.stderr.isatty())
+                _await_compiler(process, sys.stderr.isatty())
             finally:
                 if process.poll() is None:
                     process.terminate()
@@ -119,7 +119,7 @@ def _build(version: str, say: Say) -> None:
     say(f"Built {BINARY}")
 
 
-def _wait(process: "subprocess.Popen[bytes]", shown: bool) -> None:
+def _await_compiler(process: "subprocess.Popen[bytes]", shown: bool) -> None:
     """Wait for the compiler, which prints nothing, and show that time passes."""
     started_s = time.monotonic()
     while process.poll() is None:

@@ -140,10 +140,10 @@ def environment(base: Mapping[str, str], job: Job) -> dict[str, str]:
 def k6_hosts(target: str, connect_to: str) -> dict[str, str]:
     """Return k6's option `hosts`: the target's name and port lead to `connect_to`. Raises SettingsError."""
     _, name, port = origin(target)
-    return {f"{name}:{port}": resolved(connect_to)}
+    return {f"{name}:{port}": resolve_address(connect_to)}
 
 
-def resolved(connect_to: str) -> str:
+def resolve_address(connect_to: str) -> str:
     """Return HOST:PORT with an address in place of the name. Raises SettingsError."""
     host, _, port = connect_to.rpartition(":")
     try:

@@ -130,7 +130,7 @@ def read_headers(path: Path) -> Pairs:
 
 def read_basic_auth(path: Path) -> str:
     """Return `user:password`, the first line of `path`. Raises SettingsError."""
-    line = first_line_of(path)
+    line = read_first_line(path)
     user, colon, _ = line.partition(":")
     if not colon or not user:
         raise SettingsError(f"the first line of {path} must be user:password")
@@ -152,7 +152,7 @@ def read_cookies(path: Path, host: str | None = None) -> Pairs:
             if until.isdigit() and 0 < int(until) < time.time():
                 expired += 1
                 continue
-            if host is not None and not _is_for(columns[0], columns[1], host):
+            if host is not None and not _is_for_host(columns[0], columns[1], host):
                 others += 1
                 continue
         else:
@@ -172,7 +172,7 @@ def read_cookies(path: Path, host: str | None = None) -> Pairs:
     return tuple(cookies.items())
 
 
-def _is_for(domain: str, subdomains: str, host: str) -> bool:
+def _is_for_host(domain: str, subdomains: str, host: str) -> bool:
     """Return True if a cookie of a cookies.txt goes to `host`."""
     name = domain.removeprefix("#HttpOnly_").lstrip(".").lower()
     return host == name or (subdomains == "TRUE" and host.endswith(f".{name}"))
@@ -234,7 +234,7 @@ def secret_text(path: Path) -> str:
         raise SettingsError(f"{path} is not UTF-8 text") from None
 
 
-def first_line_of(path: Path) -> str:
+def read_first_line(path: Path) -> str:
     """Return the first line of `path`. Raises SettingsError where it is empty, too."""
     line = secret_text(path).partition("\n")[0].rstrip("\r")
     if not line:

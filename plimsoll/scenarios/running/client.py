@@ -111,7 +111,7 @@ def find_failure(reply: Reply) -> StepFailure | None:
     text = reply.text
     if len(text) > 2 * _LONGEST:
         text = text[:_LONGEST] + text[-_LONGEST:]
-    if reply.status in (502, 503, 504) and _by_proxy(reply, text):
+    if reply.status in (502, 503, 504) and _is_from_proxy(reply, text):
         return StepFailure("backend_dead", f"status {reply.status} from the proxy: {visible_text(text)}")
     if reply.status == 503 and (_MAINTENANCE.search(text) or reply.headers.get("retry-after") == "600"):
         return StepFailure(
@@ -134,7 +134,7 @@ def find_failure(reply: Reply) -> StepFailure | None:
     return StepFailure("http_error", f"status {reply.status}: {visible_text(text)}")
 
 
-def _by_proxy(reply: Reply, text: str) -> bool:
+def _is_from_proxy(reply: Reply, text: str) -> bool:
     server = reply.headers.get("server", "").lower()
     return (
         "varnish" in server

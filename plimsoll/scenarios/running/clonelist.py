@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.files import replace_text
 from plimsoll.common.validation import parse_model, read_model
-from plimsoll.scenarios.running.access import first_line_of, read_access
+from plimsoll.scenarios.running.access import read_access, read_first_line
 from plimsoll.scenarios.running.settings import (
     AccountSettings,
     BaseUrl,
@@ -67,7 +67,7 @@ def require_consent(settings: ChangingSettings, scenario: str) -> None:
     if settings.i_may_change_this_site:
         return
     path = settings.site_config or DEFAULT
-    listed = config_of(settings.site_config)
+    listed = find_config(settings.site_config)
     if listed.of(settings.target, settings.connect_to):
         return
     if ways := [one.connect_to for one in listed.clones if one.connect_to and one.has(settings.target)]:
@@ -104,7 +104,7 @@ def credentials(settings: AccountSettings, environment: Mapping[str, str] = os.e
     user = settings.user or environment.get("PLIMSOLL_USER", "")
     file = settings.password_file
     config = getattr(settings, "site_config", None)
-    if listed := config_of(config).of(settings.target, settings.connect_to):
+    if listed := find_config(config).of(settings.target, settings.connect_to):
         user = user or listed.user or ""
         if file is None and user == listed.user and not environment.get("PLIMSOLL_PASSWORD"):
             beside = (config or DEFAULT).parent
@@ -130,7 +130,7 @@ def secret_in(path: Path, key: str = "password_file") -> str:
     Raises SettingsError if others may read the file, or it is empty.
     """
     try:
-        return first_line_of(path)
+        return read_first_line(path)
     except SettingsError as error:
         raise SettingsError(f"{key}: {error}") from None
 
@@ -180,8 +180,8 @@ class Clone(BaseModel):
 
     def has(self, target: str) -> bool:
         """Return True if `target` is the clone, or below its path."""
-        own = path_of(self.target)
-        return origin(self.target) == origin(target) and path_of(target)[: len(own)] == own
+        own = path_parts(self.target)
+        return origin(self.target) == origin(target) and path_parts(target)[: len(own)] == own
 
     def is_same(self, other: "Clone") -> bool:
         """Return True if `other` is of the same clone, reached the same way."""
@@ -201,12 +201,12 @@ class SiteConfig(BaseModel):
         found = [clone for clone in self.clones if clone.leads(target, connect_to)]
         return max(
             found,
-            key=lambda clone: (len(path_of(clone.target)), len(clone.model_dump(exclude_none=True))),
+            key=lambda clone: (len(path_parts(clone.target)), len(clone.model_dump(exclude_none=True))),
             default=None,
         )
 
 
-def path_of(url: str) -> list[str]:
+def path_parts(url: str) -> list[str]:
     """Return the parts of the path of `url`."""
     return [part for part in normpath(urlsplit(url).path or "/").split("/") if part]
 
@@ -216,7 +216,7 @@ def read_config(path: Path) -> SiteConfig:
     return read_model(path, SiteConfig, _MANUAL)
 
 
-def config_of(path: Path | None) -> SiteConfig:
+def find_config(path: Path | None) -> SiteConfig:
     """Return the list in `path`; without one that of the default file, empty if there is none.
 
     Raises SettingsError.
@@ -290,7 +290,7 @@ def lock_list(path: Path) -> Iterator[Callable[[str], None]]:
         raise SettingsError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def text_of(path: Path) -> str:
+def read_list_text(path: Path) -> str:
     """Return the file's text, empty where there is none. Raises SettingsError."""
     try:
         return path.read_text(encoding="utf-8")

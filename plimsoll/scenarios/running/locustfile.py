@@ -58,7 +58,7 @@ class ScenarioUser(User):
         self.iteration = 0
         self._has_begun = False
         self._since_ns = 0  # the last measure of this iteration, or its start
-        self.site = SiteClient(self.settings, self._sent)
+        self.site = SiteClient(self.settings, self._report_request)
 
     @property
     def settings(self) -> Any:
@@ -104,7 +104,7 @@ class ScenarioUser(User):
             if not hopeful:
                 return
             try:
-                with self._recorded_failure():
+                with self._record_failure():
                     self.begin()
                 self._has_begun = True
             except (StepFailedError, PlimsollError) as error:
@@ -125,7 +125,7 @@ class ScenarioUser(User):
         self.iteration, well = number, False
         self._since_ns = self.session.writer.now_ns()
         try:
-            with self._recorded_failure():
+            with self._record_failure():
                 self.iterate(number)
             well = True
         except StopUser:  # the iteration was abandoned: neither done nor failed
@@ -155,7 +155,7 @@ class ScenarioUser(User):
             self.site.close()
 
     @contextmanager
-    def _recorded_failure(self) -> Iterator[None]:
+    def _record_failure(self) -> Iterator[None]:
         """Record a failed step that has no failed request; the others are recorded with theirs."""
         before = self.session.writer.failed_steps
         try:
@@ -165,7 +165,7 @@ class ScenarioUser(User):
                 self.fault(error)
             raise
 
-    def _sent(self, sent: SentRequest) -> None:
+    def _report_request(self, sent: SentRequest) -> None:
         self.session.report_request(sent, self.iteration, self.number)
 
 
@@ -279,7 +279,7 @@ class _LocustRun:
         runner, options = environment.runner, vars(environment.parsed_options)
         users = runner.target_user_count if runner and runner.target_user_count else options.get("num_users")
         if isinstance(runner, WorkerRunner):  # its own users are a share of those that shape the load
-            users = users_of(options) or users
+            users = count_users(options) or users
         settings = read_locust_options(
             self._user.settings_type, options | {"num_users": users}, environment.host
         )
@@ -291,7 +291,7 @@ class _LocustRun:
             return
         self._user.prepare(settings, lambda text: print(text, file=sys.stderr))
         if isinstance(runner, WorkerRunner):
-            directory, index, shares = shard_of(runner.client_id, options)
+            directory, index, shares = find_shard(runner.client_id, options)
         else:
             directory, index, shares = run_directory(settings.out, self._user.scenario), 0, 1
         work = Iterations(settings.planned, index, shares)
@@ -369,7 +369,7 @@ def refuse_on_page(environment: Environment, check: Check) -> None:
     app.before_request(refuse)
 
 
-def shard_of(worker: str, options: dict[str, Any]) -> tuple[Path, int, int]:
+def find_shard(worker: str, options: dict[str, Any]) -> tuple[Path, int, int]:
     """Return the worker's shard directory, its index and the number of shares, from the master's options."""
     shares = options.get(_SHARES) or []
     if worker not in shares:
@@ -378,7 +378,7 @@ def shard_of(worker: str, options: dict[str, Any]) -> tuple[Path, int, int]:
     return Path(options[_DIRECTORY]) / SHARDS_FOLDER / str(index), index, len(shares)
 
 
-def users_of(options: dict[str, Any]) -> int | None:
+def count_users(options: dict[str, Any]) -> int | None:
     """Return the number of users of all workers, from the master's options; None without one."""
     return options.get(_USERS)
 
@@ -409,8 +409,8 @@ class Master:
         self._lost: set[str] = set()
         self._shards: dict[str, str] = {}
         runner.environment.dispatcher_class = FixedDispatcher
-        runner.register_message("plimsoll-done", self._worker_done)
-        runner.register_message("plimsoll-shard", self._worker_shard)
+        runner.register_message("plimsoll-done", self._note_done)
+        runner.register_message("plimsoll-shard", self._note_shard)
 
     def start(self, directory: Path, options: dict[str, Any], settings: IteratedSettings) -> None:
         """Deal the shares: the options travel with the order to start. Raises SettingsError."""
@@ -490,10 +490,10 @@ class Master:
         client = self._runner.clients.get(share)
         return client is None or client.state == STATE_MISSING
 
-    def _worker_done(self, environment: Any, msg: Any, **_: Any) -> None:
+    def _note_done(self, environment: Any, msg: Any, **_: Any) -> None:
         self._done.add(msg.node_id)
 
-    def _worker_shard(self, environment: Any, msg: Any, **_: Any) -> None:
+    def _note_shard(self, environment: Any, msg: Any, **_: Any) -> None:
         self._shards[msg.node_id] = msg.data["directory"]
 
 

@@ -63,14 +63,14 @@ def _base_url(value: str) -> str:
     return value.rstrip("/")
 
 
-def _host_port(value: str) -> str:
+def _check_host_port(value: str) -> str:
     host, _, port = value.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ValueError("must be HOST:PORT, such as 10.0.0.5:80")
     return value
 
 
-def _relative(value: str) -> str:
+def _check_site_path(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme or parts.netloc or value.startswith("//") or not value.strip("/"):
         raise ValueError("must be a path on the site, such as /our-login")
@@ -80,8 +80,8 @@ def _relative(value: str) -> str:
 
 
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
-HostPort = Annotated[str, AfterValidator(_host_port)]
-SitePath = Annotated[str, AfterValidator(_relative)]
+HostPort = Annotated[str, AfterValidator(_check_host_port)]
+SitePath = Annotated[str, AfterValidator(_check_site_path)]
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ def click_options(model: type[BaseModel]) -> list[click.Option]:
         if value_type(field) is bool:
             options.append(click.Option([flag(name), name], is_flag=True, default=None, help=text))
             continue
-        shown = "" if field.is_required() or _own_words(field.default) else f" Default: {field.default}."
+        shown = "" if field.is_required() or _says_itself(field.default) else f" Default: {field.default}."
         option = click.Option(
             [flag(name), name],
             metavar=_METAVARS.get(value_type(field), "TEXT"),
@@ -388,6 +388,6 @@ def _is_default(field: FieldInfo, value: object) -> bool:
     return field.default is not None and str(value) == str(field.default)
 
 
-def _own_words(default: object) -> bool:
+def _says_itself(default: object) -> bool:
     """Return True for defaults that the description has to name: none, and files that come with Plimsoll."""
     return default is None or (isinstance(default, Path) and default.is_absolute())

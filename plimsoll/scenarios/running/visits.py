@@ -155,14 +155,14 @@ class Visits:
         self._tell(self._prober)
         for who, visits in self._prober.visits.items():
             found = measure_outages(visits, since_ns, self._prober.end_ns)
-            self._measured(who, found, measure)
+            self._report_outage(who, found, measure)
             if not found.is_over:
                 self._writer.event(PROBES, phase="not good again", who=who, waited_s=_MOST_S)
 
     def _good_pages(self, asks: dict[str, "FetchPage"]) -> list[str]:
         """Return the pages that everybody gets before anything is done."""
         good = []
-        for page in self._asked_for() or self._reachable():
+        for page in self._named_pages() or self._found_pages():
             said = {who: ask(page) for who, ask in asks.items()}
             bad: dict[str, Any] = {
                 who: f"{error} ({status})"
@@ -175,11 +175,11 @@ class Visits:
                 good.append(page)
         return good
 
-    def _asked_for(self) -> list[str]:
+    def _named_pages(self) -> list[str]:
         site = self._clients[VISITORS]
         return [site.url("visit", page.strip()) for page in (self._named or "").split(",") if page.strip()]
 
-    def _reachable(self) -> list[str]:
+    def _found_pages(self) -> list[str]:
         site = self._clients[VISITORS]
         try:
             pages = [urljoin(site.base, page) for page in self._find(site)]
@@ -203,7 +203,7 @@ class Visits:
                 writer.event(f"outage: {who}", phase="start", t_ns=writer.since_start_ns(start_ns))
                 writer.event(f"outage: {who}", phase="stop", t_ns=writer.since_start_ns(stop_ns))
 
-    def _measured(self, who: str, found: "OutageFigures", measure: Measure) -> None:
+    def _report_outage(self, who: str, found: "OutageFigures", measure: Measure) -> None:
         measure(f"outage: {who}", found.outage_ms, found.ended_ns)
         if not self._closed_before:  # a forum's closed page is in its own words: an error as any other
             measure(f"maintenance: {who}", found.maintenance_ms, found.ended_ns)
@@ -346,7 +346,7 @@ class Prober:
             page = self._pages[number % len(self._pages)]
             number += 1
             if self._waiting[who] >= MOST_UNDER_WAY:
-                self._over(who, Visit(page, due_ns, due_ns, due_ns, 0, HELD_BACK))
+                self._note_visit(who, Visit(page, due_ns, due_ns, due_ns, 0, HELD_BACK))
                 continue
             self._waiting[who] += 1
             visit = self._clock.spawn(self._visit, who, page, due_ns)
@@ -357,9 +357,9 @@ class Prober:
         start_ns = self._clock.now_ns()
         status, error = self._asks[who](page)
         self._waiting[who] -= 1
-        self._over(who, Visit(page, due_ns, start_ns, self._clock.now_ns(), status, error))
+        self._note_visit(who, Visit(page, due_ns, start_ns, self._clock.now_ns(), status, error))
 
-    def _over(self, who: str, visit: Visit) -> None:
+    def _note_visit(self, who: str, visit: Visit) -> None:
         self.visits[who].append(visit)
         self._keep(who, visit)
 

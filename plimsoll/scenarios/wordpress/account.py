@@ -48,8 +48,8 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
     Before the second it waits while anybody else here logs in to that account. Raises StepFailedError; of
     kind login_failed, with the site's words, it is hopeless.
     """
-    shown = site.get_page(f"{step}: form", who.login_path or "wp-login.php", check=_has_form)
-    form = form_at(shown, _LOGIN_FORM)
+    shown = site.get_page(f"{step}: form", who.login_path or "wp-login.php", check=_check_form)
+    form = find_form(shown, _LOGIN_FORM)
     typed = {"log": who.user, "pwd": who.password, "wp-submit": "Log In", "testcookie": "1"}
 
     def check(reply: Reply) -> StepFailure | None:
@@ -65,10 +65,10 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
         raise StepFailedError(error.step, error.kind, error.detail, hopeless=hopeless) from None
 
 
-def _has_form(reply: Reply) -> StepFailure | None:
+def _check_form(reply: Reply) -> StepFailure | None:
     if (found := find_failure(reply)) or reply.location:
         return found
-    if form_at(reply, _LOGIN_FORM) is None:
+    if find_form(reply, _LOGIN_FORM) is None:
         return StepFailure(
             "check_failed", f"no login form: {visible_text(reply.text)} (Was the login moved? --login-path)"
         )
@@ -127,7 +127,7 @@ def retry_logged_in(site: SiteClient, who: Credentials, act: Callable[[], T]) ->
     return act()
 
 
-def logged_out(reply: Reply) -> bool:
+def is_logged_out(reply: Reply) -> bool:
     """Return True if the reply redirects to the login form: the cookie is lost or no longer valid."""
     return "wp-login.php" in reply.location or "reauth=1" in reply.location  # the latter wherever the form is
 
@@ -136,7 +136,7 @@ def expect_logged_in(check: Check = find_failure) -> Check:
     """Return `check` that also finds a lost login, as kind login_failed."""
 
     def with_login(reply: Reply) -> StepFailure | None:
-        return StepFailure("login_failed", _LOST) if logged_out(reply) else check(reply)
+        return StepFailure("login_failed", _LOST) if is_logged_out(reply) else check(reply)
 
     return with_login
 
@@ -145,7 +145,7 @@ def rest_nonce(site: SiteClient, step: str = "nonce") -> str:
     """Return the nonce that goes into the header X-WP-Nonce of REST requests. Raises StepFailedError."""
 
     def check(reply: Reply) -> StepFailure | None:
-        if logged_out(reply) or reply.text.strip() in ("0", "-1"):
+        if is_logged_out(reply) or reply.text.strip() in ("0", "-1"):
             return StepFailure("login_failed", _LOST)
         if found := find_failure(reply):
             return found
@@ -278,7 +278,7 @@ def missing_sizes(attachment: dict[str, Any]) -> list[str]:
     return [name for name, side in _USUAL.items() if side < largest and name not in there]
 
 
-def form_at(reply: Reply, xpath: str) -> Any | None:
+def find_form(reply: Reply, xpath: str) -> Any | None:
     """Return the first form element that `xpath` finds in the page, or None."""
     found = reply.page.xpath(xpath)
     return found[0] if found else None
@@ -297,7 +297,7 @@ def fields(form: Any, given: Mapping[str, str] | None = None) -> list[tuple[str,
             continue
         if kind in ("checkbox", "radio") and element.get("checked") is None:
             continue
-        sent.append((name, _value(element, kind)))
+        sent.append((name, _field_value(element, kind)))
     return sent + list(given.items())
 
 
@@ -306,7 +306,7 @@ def action(reply: Reply, form: Any) -> str:
     return urljoin(reply.url, (form.get("action") or "").strip()) or reply.url
 
 
-def _value(element: Any, kind: str) -> str:
+def _field_value(element: Any, kind: str) -> str:
     if element.tag == "textarea":
         return str(element.text_content()).removeprefix("\n")
     if element.tag == "select":

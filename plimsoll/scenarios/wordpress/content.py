@@ -21,37 +21,37 @@ from plimsoll.common.errors import OutputError, PlimsollError
 from plimsoll.common.files import open_replacement
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return text.split("|")
 
 
-_ADJECTIVES = _listed(
+_ADJECTIVES = _split_list(
     "quiet|early|broad|narrow|careful|familiar|distant|modest|steady|bright|hollow|"
     "ordinary|northern|southern|wooden|damp|patient|sudden|gentle|heavy|plain|rough|"
     "recent|local|public|private|ancient|curious|practical|uneven|generous|reluctant|"
     "weathered|honest|foreign|seasonal|reliable|shallow|crowded|forgotten"
 )
-_NOUNS = _listed(
+_NOUNS = _split_list(
     "harbour|keeper|market|kitchen|letter|valley|station|winter|library|machine|village|"
     "bridge|teacher|garden|river|workshop|evening|council|engine|window|orchard|ferry|"
     "neighbour|lighthouse|newspaper|railway|museum|farmer|captain|café|bakery|archive|"
     "theatre|factory|island|coast|meadow|photograph|recipe|journey|argument|promise|"
     "timetable|crew|cargo|tide|compass|ledger|warehouse|anchor"
 )
-_VERBS = _listed(
+_VERBS = _split_list(
     "opened|closed|crossed|described|followed|repaired|measured|remembered|counted|painted|"
     "carried|avoided|replaced|reached|changed|welcomed|improved|questioned|kept|left|"
     "served|watched|found|shared|borrowed|explained|ignored|noticed|planned|rebuilt|sold|"
     "supplied|taught|tested|visited"
 )
-_PLACES = _listed(
+_PLACES = _split_list(
     "behind the mill|near the old station|along the coast|above the market hall|"
     "in the north of the county|beside the canal|at the end of the pier|on the far bank|"
     "between the two wars|before the first snow|after the long winter|without much notice|"
     "for the better part of a year|against all advice"
 )
-_LINKS = _listed("and|but|while|so|because|although|until|as soon as|even though|long before")
-_OPENINGS = _listed(
+_LINKS = _split_list("and|but|while|so|because|although|until|as soon as|even though|long before")
+_OPENINGS = _split_list(
     "In the end,|By contrast,|Every morning,|According to the records,|For once,|That year,|"
     "Most of all,|As far as anybody knows,|On Tuesdays,|At first,|Seen from the road,|As a rule,"
 )
@@ -255,7 +255,9 @@ def make_missing(
 
     `before` is called first where some are missing: it may refuse. Raises OutputError when the disk is full.
     """
-    missing = [number for number in range(1, total + 1) if not is_whole_jpeg(file_of(folder, seed, number))]
+    missing = [
+        number for number in range(1, total + 1) if not is_whole_jpeg(photograph_path(folder, seed, number))
+    ]
     if not missing:
         return
     before()
@@ -269,7 +271,7 @@ def make_missing(
             time.sleep(0.05)
             if time.monotonic() - reported_s >= _SAY_EACH_S:
                 reported_s = time.monotonic()
-                made = sum(file_of(folder, seed, number).exists() for number in missing)
+                made = sum(photograph_path(folder, seed, number).exists() for number in missing)
                 say(f"… {made} of {len(missing)}")
         said = [maker.communicate()[1].strip() for maker in makers]
     finally:
@@ -281,7 +283,7 @@ def make_missing(
     if failed is not None:
         why = failed.splitlines()[-1] if failed else "the program that makes them ended"
         raise OutputError(f"photographs cannot be made: {why}; choose another folder with --cache")
-    if not all(is_whole_jpeg(file_of(folder, seed, number)) for number in missing):
+    if not all(is_whole_jpeg(photograph_path(folder, seed, number)) for number in missing):
         raise PlimsollError(f"{folder}: photographs are missing although they have just been made")
 
 
@@ -334,10 +336,10 @@ def photograph(seed: int, number: int) -> Image.Image:
         colour = tuple(int(value) for value in np.clip(grey + chance.normal(0, 25, 3), 0, 255))
         outline = [left, top, left + reach, top + int(reach * chance.uniform(0.4, 1.4))]
         (draw.ellipse if chance.random() < 0.6 else draw.rectangle)(outline, fill=colour)
-    return _grained(picture, chance)
+    return _add_grain(picture, chance)
 
 
-def _grained(picture: Image.Image, chance: np.random.Generator) -> Image.Image:
+def _add_grain(picture: Image.Image, chance: np.random.Generator) -> Image.Image:
     """Add noise: one tile of it, moved about, since a whole frame's would take longer than all the rest."""
     width, height = picture.size
     tile = np.clip(chance.normal(128, chance.uniform(4, 8), (1024, 1024)), 0, 255).astype(np.uint8)
@@ -350,7 +352,7 @@ def _grained(picture: Image.Image, chance: np.random.Generator) -> Image.Image:
     return Image.merge("RGB", bands)
 
 
-def file_of(folder: Path, seed: int, number: int) -> Path:
+def photograph_path(folder: Path, seed: int, number: int) -> Path:
     """Return the path of photograph `number` of `seed`. Pure."""
     return folder / f"v{_VERSION}-seed{seed}" / f"photograph-{seed}-{number}.jpg"
 
@@ -368,7 +370,7 @@ def is_whole_jpeg(path: Path) -> bool:
 
 def make_photograph(folder: Path, seed: int, number: int) -> Path:
     """Write one photograph by rename, so that it is there whole or not at all. Raises OSError."""
-    path = file_of(folder, seed, number)
+    path = photograph_path(folder, seed, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_replacement(path) as file:
         photograph(seed, number).save(file, "JPEG", quality=_QUALITY)

@@ -18,7 +18,7 @@ from plimsoll.scenarios.wordpress.account import (
     action,
     expect_logged_in,
     fields,
-    form_at,
+    find_form,
     is_object,
     retry_logged_in,
     retry_renewed,
@@ -110,11 +110,11 @@ class BlockEditor:
         else:
             method, path = "PUT", f"wp/v2/posts/{self.post}"
             sent = self._edits(article) | {"id": self.post} | further
-        data = self._rest.send(step, method, path, json=sent, check=_published).data
+        data = self._rest.send(step, method, path, json=sent, check=_check_published).data
         self.post, self.link = int(data["id"]), str(data.get("link") or "")
 
 
-def _published(reply: Reply) -> StepFailure | None:
+def _check_published(reply: Reply) -> StepFailure | None:
     if found := is_object(reply):
         return found
     if not _ID.fullmatch(str(reply.data.get("id"))):
@@ -137,7 +137,7 @@ class ClassicEditor:
         self.link = ""
         self.post: int | None = None
         self._site, self._who = site, who
-        self._page, self._form = page, form_at(page, FORM)
+        self._page, self._form = page, find_form(page, FORM)
         self._show(page)
 
     def autosave(self, article: Article, *, client: SiteClient | None = None, due_ns: int = 0) -> None:
@@ -156,7 +156,7 @@ class ClassicEditor:
         data = {f"data[wp_autosave][{name}]": str(value) for name, value in draft.items()}
         data |= {"action": "heartbeat", "_nonce": beat, "interval": "60", "screen_id": "post"}
         site = client or self._site
-        site.post("autosave", "wp-admin/admin-ajax.php", data=data, check=_kept, due_ns=due_ns)
+        site.post("autosave", "wp-admin/admin-ajax.php", data=data, check=_check_autosave, due_ns=due_ns)
 
     def publish(self, article: Article) -> None:
         """Publish it."""
@@ -172,7 +172,7 @@ class ClassicEditor:
         def check(reply: Reply) -> StepFailure | None:
             if found := _is_form(reply):
                 return found
-            back = dict(fields(form_at(reply, FORM))).get("content", "")
+            back = dict(fields(find_form(reply, FORM))).get("content", "")
             return find_loss(article.html(), back.replace("\r\n", "\n"), article.mark)
 
         self._show(self._open("read back", check))
@@ -186,7 +186,7 @@ class ClassicEditor:
                 **button,
             }
             sent = [pair for pair in fields(self._form, typed) if not _DATE.fullmatch(pair[0])]
-            check = expect_logged_in(_saved(message))
+            check = expect_logged_in(_check_saved(message))
             return self._site.post(step, action(self._page, self._form), data=sent, check=check)
 
         retry_renewed(once, lambda: self._show(self._open("open editor", _is_form)))
@@ -199,7 +199,7 @@ class ClassicEditor:
 
     def _show(self, page: Reply) -> None:
         """Take the form and the article's address from a page of the editor."""
-        form: Any = form_at(page, FORM)
+        form: Any = find_form(page, FORM)
         number = dict(fields(form)).get("post_ID", "") if form is not None else ""
         if not number.isdigit():
             raise StepFailedError("open editor", "check_failed", "the editor's form names no post")
@@ -213,10 +213,12 @@ class ClassicEditor:
 def _is_form(reply: Reply) -> StepFailure | None:
     if found := find_failure(reply):
         return found
-    return None if form_at(reply, FORM) is not None else StepFailure("check_failed", visible_text(reply.text))
+    return (
+        None if find_form(reply, FORM) is not None else StepFailure("check_failed", visible_text(reply.text))
+    )
 
 
-def _saved(message: str) -> Check:
+def _check_saved(message: str) -> Check:
     def check(reply: Reply) -> StepFailure | None:
         if found := find_failure(reply):
             return found
@@ -232,7 +234,7 @@ def _saved(message: str) -> Check:
     return check
 
 
-def _kept(reply: Reply) -> StepFailure | None:
+def _check_autosave(reply: Reply) -> StepFailure | None:
     if found := find_failure(reply):
         return found
     data = reply.data if isinstance(reply.data, dict) else {}

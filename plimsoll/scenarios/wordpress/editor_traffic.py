@@ -76,14 +76,14 @@ def _ask(value: object) -> EditorRequest:
     return EditorRequest(found[1], found[2].strip("/"))
 
 
-def _of_post(asks: tuple[EditorRequest, ...]) -> tuple[EditorRequest, ...]:
+def _refuse_media(asks: tuple[EditorRequest, ...]) -> tuple[EditorRequest, ...]:
     if any("{media}" in ask.path for ask in asks):
         raise ValueError("{media} stands for an image: only under image")
     return asks
 
 
 AskText = Annotated[EditorRequest, BeforeValidator(_ask, json_schema_input_type=str)]
-Asks = Annotated[tuple[AskText, ...], AfterValidator(_of_post)]
+Asks = Annotated[tuple[AskText, ...], AfterValidator(_refuse_media)]
 Seconds = Annotated[float, Field(ge=1, le=3600)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -199,7 +199,7 @@ class EditorTraffic:
         self._over = Event()
         self._loops: list[Any] = []
         self._draft: Article | None = None
-        self._lock, self._beat = _found(_LOCK, page), heartbeat_nonce(page)
+        self._lock, self._beat = _find_text(_LOCK, page), heartbeat_nonce(page)
         self._kept = False  # whether this draft has been autosaved
         self._asked: set[EditorRequest] = set()
 
@@ -226,8 +226,11 @@ class EditorTraffic:
     def open(self, *, files: bool) -> None:
         """Ask for what the opened editor wants; `files`: those of its page too."""
         if files:
-            self._at_once(
-                [partial(self._try_site, "open editor: files", "GET", path) for path in _files_of(self._page)]
+            self._run_together(
+                [
+                    partial(self._try_site, "open editor: files", "GET", path)
+                    for path in _page_files(self._page)
+                ]
             )
         self._answers("open editor: more", self._profile.opening)
 
@@ -281,7 +284,7 @@ class EditorTraffic:
 
     def leave(self) -> None:
         """Release the lock, as a browser does that leaves the page."""
-        unlock = _found(_UNLOCK, self._page)
+        unlock = _find_text(_UNLOCK, self._page)
         if not self._profile.leaving or not unlock:
             return
         form = {
@@ -348,12 +351,12 @@ class EditorTraffic:
         asks = tuple(asks)
         self._asked.update(asks)
         post = self._editor.post
-        replies = self._at_once(
-            [partial(self._try, step, ask.method, ask.of(post, media), check=_answered) for ask in asks]
+        replies = self._run_together(
+            [partial(self._try, step, ask.method, ask.of(post, media), check=_check_answer) for ask in asks]
         )
         return [(ask, reply) for ask, reply in zip(asks, replies, strict=True) if reply]
 
-    def _at_once(self, acts: list[Callable[[], Reply | None]]) -> list[Reply | None]:
+    def _run_together(self, acts: list[Callable[[], Reply | None]]) -> list[Reply | None]:
         replies: list[Reply | None] = Pool(CONNECTIONS).map(lambda act: act(), acts)
         return replies
 
@@ -370,7 +373,7 @@ class EditorTraffic:
             return None  # recorded
 
 
-def _found(pattern: re.Pattern[str], page: Reply) -> str:
+def _find_text(pattern: re.Pattern[str], page: Reply) -> str:
     found = pattern.search(page.text)
     return found[1] if found else ""
 
@@ -380,7 +383,7 @@ def _numbers(listed: Any) -> list[int]:
     return [one["id"] for one in items if isinstance(one, dict) and type(one.get("id")) is int]
 
 
-def _answered(reply: Reply) -> StepFailure | None:
+def _check_answer(reply: Reply) -> StepFailure | None:
     """Return the failure in an answer of the REST interface, or None.
 
     The editor also asks for what this account, or this version, does not have: a refusal in the interface's
@@ -397,7 +400,7 @@ def _answered(reply: Reply) -> StepFailure | None:
     return None
 
 
-def _files_of(page: Reply) -> list[str]:
+def _page_files(page: Reply) -> list[str]:
     """Return the addresses of the files on the site that a page names, each once."""
     found: dict[str, None] = {}
     for address in page.page.xpath(_FILES):

@@ -15,7 +15,7 @@ from typing import Literal
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from plimsoll.scenarios.running.client import Reply, StepFailure, find_failure, visible_text
-from plimsoll.scenarios.wordpress.account import action, fields, logged_out
+from plimsoll.scenarios.wordpress.account import action, fields, is_logged_out
 
 # The phases of WordPress's upgrade, in its order, and its English messages for them.
 _LINES = {
@@ -122,7 +122,7 @@ def choose_offer(page: Reply, from_version: str | None, to_version: str | None) 
 
 def find_offer_failure(reply: Reply, from_version: str | None, to_version: str | None) -> StepFailure | None:
     """Return the reason against the upgrade, or None; a redirect within the admin pages does not count."""
-    if logged_out(reply):
+    if is_logged_out(reply):
         return StepFailure(
             "login_failed",
             "the site accepted the login, then asks to log in again: its database stores nothing (disk "
@@ -178,12 +178,12 @@ def newer_offers(offers: Iterable[Offer], version: str | None) -> tuple[Offer, .
     """Return the offers that are above `version`."""
     if version is None:
         return tuple(offers)
-    return tuple(offer for offer in offers if _numbers(offer.version) > _trimmed(_numbers(version)))
+    return tuple(offer for offer in offers if _numbers(offer.version) > _trim(_numbers(version)))
 
 
 def same_version(one: str, other: str) -> bool:
     """Return True if two versions have the same numbers: 6.8 is 6.8.0, and 6.9-RC1 is 6.9."""
-    return _trimmed(_numbers(one)) == _trimmed(_numbers(other))
+    return _trim(_numbers(one)) == _trim(_numbers(other))
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -191,7 +191,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in found[0].split(".")) if found else ()
 
 
-def _trimmed(numbers: tuple[int, ...]) -> tuple[int, ...]:
+def _trim(numbers: tuple[int, ...]) -> tuple[int, ...]:
     while numbers and numbers[-1] == 0:
         numbers = numbers[:-1]
     return numbers
@@ -466,7 +466,7 @@ def describe_state(reply: Reply) -> str:
     """Return a description of the site after a failed upgrade, from an admin page."""
     if found := find_failure(reply):
         return f"now the site has another problem: {found.detail}"
-    if logged_out(reply):
+    if is_logged_out(reply):
         return "now the site asks to log in again"
     if "/upgrade.php" in reply.location:
         return "now its files are new and its database is not"

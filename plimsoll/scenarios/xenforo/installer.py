@@ -47,7 +47,7 @@ class UpgradeStage(Enum):
     UPGRADE = "upgrade"  # what the start form or a continue form answers
 
 
-def _selector(value: str) -> str:
+def _check_selector(value: str) -> str:
     try:
         CSSSelector(value)
     except SelectorError as error:
@@ -57,7 +57,7 @@ def _selector(value: str) -> str:
     return value
 
 
-def _pattern(value: str) -> str:
+def _check_pattern(value: str) -> str:
     try:
         groups = re.compile(value).groups
     except re.error as error:
@@ -69,15 +69,15 @@ def _pattern(value: str) -> str:
     return value
 
 
-def _path(value: str) -> str:
+def _check_path(value: str) -> str:
     if "://" in value or value.startswith("//") or "#" in value:
         raise ValueError("must be a path below the target, such as /install/")
     return value
 
 
-Selector = Annotated[str, Field(min_length=1), AfterValidator(_selector)]
-Pattern = Annotated[str, Field(min_length=1), AfterValidator(_pattern)]
-InstallerPath = Annotated[str, Field(min_length=1), AfterValidator(_path)]
+Selector = Annotated[str, Field(min_length=1), AfterValidator(_check_selector)]
+Pattern = Annotated[str, Field(min_length=1), AfterValidator(_check_pattern)]
+InstallerPath = Annotated[str, Field(min_length=1), AfterValidator(_check_path)]
 PageText = Annotated[str, Field(min_length=3), AfterValidator(lambda text: " ".join(text.split()))]
 
 
@@ -212,50 +212,50 @@ class InstallerWalk:
 
     def upgrade(self, account: Credentials) -> UpgradeTimes:
         """Go through the whole upgrade. Raises StepFailedError or UpgradeStopped."""
-        page = self._logged_in(account)
+        page = self._log_in(account)
         if self.pages.start.path:
             page = self._open("open upgrade", self.pages.start.path, UpgradeStage.START)
         times, names = UpgradeTimes(), StepNames()
         begun_s = self.clock_s()
         # An upgrade that was interrupted may show its continue form at once.
-        if not form_of(page, self.pages.continue_.form) or form_of(page, self.pages.start.form):
-            page = self._started(page, times)
+        if not find_form(page, self.pages.continue_.form) or find_form(page, self.pages.start.form):
+            page = self._start_upgrade(page, times)
         begun_s += times.lock_wait_s
         advance = StallDetector(self.pages.limits.same_page)
-        while form := form_of(page, self.pages.continue_.form):
-            name = names.name(text_at(page, self.pages.title))
+        while form := find_form(page, self.pages.continue_.form):
+            name = names.name(find_text(page, self.pages.title))
             advance.see(name, form, page)
             sent_s = self.clock_s()
-            page = self._sent(f"continue: {name}", form, UpgradeStage.UPGRADE)
+            page = self._send(f"continue: {name}", form, UpgradeStage.UPGRADE)
             took_s = self.clock_s() - sent_s
             times.pages += 1
             times.phases_s[name] = times.phases_s.get(name, 0.0) + took_s
-            if times.pages >= self.pages.limits.pages and form_of(page, self.pages.continue_.form):
+            if times.pages >= self.pages.limits.pages and find_form(page, self.pages.continue_.form):
                 raise StepFailedError(
                     f"continue: {name}", "upgrade_failed", f"no end after limits.pages ({times.pages}) pages"
                 )
         times.total_s = self.clock_s() - begun_s
         return times
 
-    def _logged_in(self, account: Credentials) -> Reply:
+    def _log_in(self, account: Credentials) -> Reply:
         page = self._open("open installer", self.pages.path, UpgradeStage.OPEN)
         login = self.pages.login
-        form = form_of(page, login.form)
+        form = find_form(page, login.form)
         if form is None:
             return page
         names = {login.user_field: account.user, login.password_field: account.password}
-        return self._sent("log in", form.with_fields(names | login.fields), UpgradeStage.LOGIN)
+        return self._send("log in", form.with_fields(names | login.fields), UpgradeStage.LOGIN)
 
-    def _started(self, page: Reply, times: UpgradeTimes) -> Reply:
+    def _start_upgrade(self, page: Reply, times: UpgradeTimes) -> Reply:
         """Send the start form; while another upgrade is running, again, for as long as the settings say."""
-        form = form_of(page, self.pages.start.form)
+        form = find_form(page, self.pages.start.form)
         if form is None:
             raise StepFailedError("start", "check_failed", "start.form is not on the page after the login")
         form = form.with_fields(self.pages.start.fields)
         begun_s, waited_s = self.clock_s(), 0.0
         while True:
             patient = waited_s < self.pages.limits.lock_wait_s
-            started = self._sent("start", form, UpgradeStage.UPGRADE, may_be_locked=patient)
+            started = self._send("start", form, UpgradeStage.UPGRADE, may_be_locked=patient)
             if not (patient and is_locked(self.pages, started)):
                 times.lock_wait_s = waited_s
                 return started
@@ -263,9 +263,9 @@ class InstallerWalk:
             waited_s = self.clock_s() - begun_s
 
     def _open(self, step: str, path: str, stage: UpgradeStage) -> Reply:
-        return self._sent(step, Form(urljoin(self.site, path.lstrip("/")), "GET", ()), stage)
+        return self._send(step, Form(urljoin(self.site, path.lstrip("/")), "GET", ()), stage)
 
-    def _sent(self, step: str, form: Form, stage: UpgradeStage, *, may_be_locked: bool = False) -> Reply:
+    def _send(self, step: str, form: Form, stage: UpgradeStage, *, may_be_locked: bool = False) -> Reply:
         """Send a form and follow where it leads, each a request of its own under the same name."""
 
         def check(reply: Reply) -> StepFailure | None:
@@ -326,21 +326,21 @@ def judge_page(pages: Pages, reply: Reply, stage: UpgradeStage) -> StepFailure |
         return found
     if reply.location:
         return None
-    if box := next((text for each in pages.errors if (text := text_at(reply, each))), ""):
-        return StepFailure(_kind_of(pages, box, stage), box)
+    if box := next((text for each in pages.errors if (text := find_text(reply, each))), ""):
+        return StepFailure(_box_kind(pages, box, stage), box)
     if found:
         return found
-    if form_of(reply, pages.login.form):
+    if find_form(reply, pages.login.form):
         if stage is UpgradeStage.OPEN:
             return None
         if stage is UpgradeStage.LOGIN:
             return StepFailure("login_failed", f"the login form came back: {visible_text(reply.text)}")
         return StepFailure("nonce_expired", "the session is over: the login form came back")
-    if form_of(reply, pages.continue_.form):
+    if find_form(reply, pages.continue_.form):
         return None
     if stage is UpgradeStage.UPGRADE:
-        return _no_form_left(pages, reply)
-    if form_of(reply, pages.start.form) or (pages.start.path and stage is not UpgradeStage.START):
+        return _judge_last_page(pages, reply)
+    if find_form(reply, pages.start.form) or (pages.start.path and stage is not UpgradeStage.START):
         return None
     text = seen_text(reply.page)
     if contains_text(text, pages.texts.up_to_date):
@@ -363,7 +363,7 @@ def contains_text(text: str, wanted: str | None) -> bool:
     return wanted is not None and wanted.casefold() in text.casefold()
 
 
-def _kind_of(pages: Pages, box: str, stage: UpgradeStage) -> str:
+def _box_kind(pages: Pages, box: str, stage: UpgradeStage) -> str:
     if contains_text(box, pages.texts.locked):
         return "upgrade_locked"
     if contains_text(box, pages.texts.expired):
@@ -375,7 +375,7 @@ def _kind_of(pages: Pages, box: str, stage: UpgradeStage) -> str:
     return "login_failed" if stage is UpgradeStage.LOGIN else "upgrade_failed"
 
 
-def _no_form_left(pages: Pages, reply: Reply) -> StepFailure | None:
+def _judge_last_page(pages: Pages, reply: Reply) -> StepFailure | None:
     text = seen_text(reply.page)
     if contains_text(text, pages.texts.complete):
         return None
@@ -388,7 +388,7 @@ def _no_form_left(pages: Pages, reply: Reply) -> StepFailure | None:
     )
 
 
-def form_of(reply: Reply, selector: str) -> Form | None:
+def find_form(reply: Reply, selector: str) -> Form | None:
     """Return the first form that `selector` finds, or that contains its match; None if there is none."""
     for found in CSSSelector(selector)(reply.page):
         form = next((e for e in (found, *found.iterancestors()) if e.tag == "form"), None)
@@ -414,7 +414,7 @@ def _read(reply: Reply, form: HtmlElement) -> Form:
     return Form(address, method, tuple(fields))
 
 
-def text_at(reply: Reply, selector: str) -> str:
+def find_text(reply: Reply, selector: str) -> str:
     """Return the visible text of the first element with text that `selector` finds; else an empty string."""
     for found in CSSSelector(selector)(reply.page):
         if not _unseen(found) and (text := seen_text(found)):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from plimsoll.analysis.regress import schema
 from plimsoll.analysis.regress.intake import add_runs, select_readable
-from plimsoll.analysis.regress.nights import identity_of
+from plimsoll.analysis.regress.nights import run_identity
 from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from plimsoll.analysis.regress.store import open_history
 from plimsoll.common.errors import HistoryError
@@ -113,7 +113,7 @@ def test_two_that_write_at_once_both_get_their_turn(tmp_path: Path) -> None:
     for writer in writers:
         writer.communicate()
     assert [writer.returncode for writer in writers] == [0] * 4
-    expected = {identity_of(read_facts(run)) for folder in (one, other) for run in folder.glob("*/runs/*")}
+    expected = {run_identity(read_facts(run)) for folder in (one, other) for run in folder.glob("*/runs/*")}
     assert contents(file).keys() == expected
 
 

@@ -110,7 +110,7 @@ UNREPORTED = [
 def test_what_was_reported_is_not_reported_again(
     what: str, places: list[int], reported: list[int], left: list[int]
 ) -> None:
-    assert changes.unreported(places, reported) == left, what
+    assert changes.select_unreported(places, reported) == left, what
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios.clean_up import run_of, wanted_of
+from plimsoll.scenarios.clean_up import find_run_name, read_request
 from plimsoll.scenarios.upload_images import upload_name
 from plimsoll.scenarios.wordpress.content import make_article
 from tests.support.rundir import records, write_run
@@ -50,7 +50,7 @@ BORNE = [
 def test_only_the_end_of_a_title_or_of_a_file_s_name_counts(
     kind: str, found: dict[str, Any], bears: bool, why: str
 ) -> None:
-    assert run_of(kind, found) == (NAME if bears else None), why
+    assert find_run_name(kind, found) == (NAME if bears else None), why
 
 
 def test_a_long_name_of_a_file_leaves_room_for_the_run_s() -> None:
@@ -79,7 +79,7 @@ def test_a_run_says_what_it_created_and_did_not_remove(tmp_path: Path) -> None:
         made("created", "post", True),
     ]
     run = run_with(tmp_path / "run", *events, made("removed", "post", 1), *hostile)
-    wanted = wanted_of([], [run], TARGET)
+    wanted = read_request([], [run], TARGET)
     assert wanted.runs == [NAME]
     assert wanted.created == [("media", 2), ("post", 3)]
 
@@ -88,7 +88,7 @@ def test_the_workers_of_a_run_each_have_a_name(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run")
     for number, name in enumerate((NAME, OTHER)):
         run_with(run / "shards" / str(number), {"event": "run name", "name": name})
-    assert wanted_of([], [run], TARGET).runs == [NAME, OTHER]
+    assert read_request([], [run], TARGET).runs == [NAME, OTHER]
 
 
 REFUSED = [
@@ -129,12 +129,12 @@ def test_leave_is_needed_as_for_any_change() -> None:
 def test_a_run_on_another_site_is_refused(tmp_path: Path) -> None:
     other = run_with(tmp_path / "run", NAMED, url="https://www.example.org")
     with pytest.raises(SettingsError, match=r"was a run on https://www\.example\.org, not on"):
-        wanted_of([], [other], TARGET)
+        read_request([], [other], TARGET)
 
 
 def test_a_run_that_names_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="names nothing on the site"):
-        wanted_of([], [run_with(tmp_path / "run")], TARGET)
+        read_request([], [run_with(tmp_path / "run")], TARGET)
 
 
 def test_a_site_that_nobody_serves_is_exit_code_1() -> None:

@@ -12,10 +12,10 @@ from plimsoll.common.errors import OutputError
 from plimsoll.scenarios.wordpress import content
 from plimsoll.scenarios.wordpress.content import (
     default_folder,
-    file_of,
     is_whole_jpeg,
     make_missing,
     photograph,
+    photograph_path,
     shape,
 )
 
@@ -68,7 +68,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[int]]:
     def start(folder: Path, seed: int, numbers: list[int]) -> Maker:
         asked.append(numbers)
         for number in numbers:
-            path = file_of(folder, seed, number)
+            path = photograph_path(folder, seed, number)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"\xff\xd8" + bytes(200_000) + b"\xff\xd9")
         return Maker()
@@ -83,7 +83,7 @@ def test_only_what_is_missing_is_made(quick: list[list[int]], tmp_path: Path) ->
     assert sorted(chain.from_iterable(quick)) == [1, 2, 3, 4, 5]
     assert "5 photographs" in said[0]
     quick.clear()
-    file_of(tmp_path, 1, 3).write_bytes(b"\xff\xd8 cut off")
+    photograph_path(tmp_path, 1, 3).write_bytes(b"\xff\xd8 cut off")
     make_missing(tmp_path, 1, 6, said.append)
     assert sorted(chain.from_iterable(quick)) == [3, 6], "one that is no whole JPEG is made again"
     quick.clear()

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from gevent.pywsgi import WSGIServer
 
 from plimsoll.cli import main
-from plimsoll.scenarios.init_clone import PublicName, _changed, live_reason, names_of
+from plimsoll.scenarios.init_clone import PublicName, _update_entry, host_names, live_reason
 from plimsoll.scenarios.running.clonelist import Clone, read_config
 
 Page = Callable[[dict[str, Any]], tuple[str, list[tuple[str, str]], bytes]]
@@ -142,10 +142,10 @@ def test_a_listed_clone_gets_its_account(tmp_path: Path) -> None:
 def test_an_entry_that_is_replaced_keeps_what_was_not_given(tmp_path: Path) -> None:
     listed = Clone(target="http://a", name="mine", user="anna", password_file=Path("pw"), title="Harbour")
     new = Clone(target="http://a", name="a", title="Harbour 2")
-    assert _changed(listed, new, None) == listed
-    assert _changed(listed, new, "other").name == "other"
-    assert _changed(listed, new.model_copy(update={"user": "anna"}), None) == listed
-    assert _changed(listed, new.model_copy(update={"user": "bert"}), None).password_file is None
+    assert _update_entry(listed, new, None) == listed
+    assert _update_entry(listed, new, "other").name == "other"
+    assert _update_entry(listed, new.model_copy(update={"user": "anna"}), None) == listed
+    assert _update_entry(listed, new.model_copy(update={"user": "bert"}), None).password_file is None
 
 
 def test_where_public_dns_leads_is_the_live_site(tmp_path: Path) -> None:
@@ -235,4 +235,4 @@ def test_only_names_are_looked_for() -> None:
         "http://localhost",
         "http://b.example",
     )
-    assert names_of("http://127.0.0.1:8080", said) == ["a.example", "b.example"]
+    assert host_names("http://127.0.0.1:8080", said) == ["a.example", "b.example"]

@@ -10,10 +10,10 @@ import pytest
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios import browser, list_scenarios, visitors
-from plimsoll.scenarios.browser import NoBrowserError, chromium_program, confined, resolver_rules
+from plimsoll.scenarios.browser import NoBrowserError, chromium_program, confining_script, resolver_rules
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import validate_options
-from plimsoll.scenarios.visitors import Stage, check_pages, expected, parse_stages
+from plimsoll.scenarios.visitors import Stage, check_pages, estimate_visits, parse_stages
 from plimsoll.scenarios.wordpress.content import small_photograph
 from tools.script_defaults import script_defaults
 
@@ -69,7 +69,7 @@ EXPECTED = [
 def test_the_progress_bar_knows_its_end(
     why: str, given: dict[str, object], elapsed_s: float, done: int, visits: int
 ) -> None:
-    assert expected(settings(**given), elapsed_s, done) == visits, why
+    assert estimate_visits(settings(**given), elapsed_s, done) == visits, why
 
 
 def test_the_script_takes_the_settings_whole() -> None:
@@ -165,7 +165,7 @@ def test_a_browser_lives_a_number_of_days_or_for_a_time(
     asked = validate_options(browser.Settings, {"target": TARGET, **given})
     script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run", NAME)
     assert (script.iterations, script.duration_s) == (iterations, duration_s), why
-    assert browser.expected(asked, 20.0, 2) == (4 if duration_s else iterations), why
+    assert browser.estimate_days(asked, 20.0, 2) == (4 if duration_s else iterations), why
 
 
 def test_no_name_but_the_targets_leads_anywhere() -> None:
@@ -175,7 +175,7 @@ def test_no_name_but_the_targets_leads_anywhere() -> None:
 
 
 def test_the_browser_is_started_with_its_rules_whatever_its_name() -> None:
-    text = confined("/opt/my browser/chrome", "MAP * ~NOTFOUND , EXCLUDE a.example")
+    text = confining_script("/opt/my browser/chrome", "MAP * ~NOTFOUND , EXCLUDE a.example")
     assert text.splitlines()[1] == (
         "exec '/opt/my browser/chrome' \"$@\" '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE a.example'"
     )

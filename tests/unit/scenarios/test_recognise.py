@@ -8,8 +8,8 @@ from plimsoll.scenarios.running.client import Reply, StepFailure, find_failure, 
 from plimsoll.scenarios.upload_images import find_upload_failure, size_files
 from plimsoll.scenarios.wordpress.account import (
     expect_logged_in,
+    is_logged_out,
     is_object,
-    logged_out,
     missing_sizes,
     rest_address,
     root_in,
@@ -132,7 +132,7 @@ def test_an_article_deep_in_a_page_is_no_trouble() -> None:
 )
 def test_a_lost_login_is_known(location: str, out: bool, says: str) -> None:
     one = reply("", 302, location=location)
-    assert logged_out(one) is out, says
+    assert is_logged_out(one) is out, says
     found = expect_logged_in()(one)
     assert (found.kind if found else None) == ("login_failed" if out else None), says
 

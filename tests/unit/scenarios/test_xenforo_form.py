@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.scenarios.xenforo.installer import Form, form_of, seen_text, text_at
+from plimsoll.scenarios.xenforo.installer import Form, find_form, find_text, seen_text
 from tests.support.xenforo_pages import INSTALLER, reply
 
 CASES = [
@@ -52,12 +52,12 @@ CASES = [
 
 @pytest.mark.parametrize(("why", "html", "form"), CASES, ids=[case[0] for case in CASES])
 def test_forms(why: str, html: str, form: Form | None) -> None:
-    assert form_of(reply(html), "form") == form, why
+    assert find_form(reply(html), "form") == form, why
 
 
 def test_the_form_is_found_by_what_lies_in_it() -> None:
     html = '<form id="search"></form><form method="post"><button class="go">Go</button></form>'
-    found = form_of(reply(html), "button.go")
+    found = find_form(reply(html), "button.go")
     assert found == Form(INSTALLER, "POST", ())
 
 
@@ -71,13 +71,13 @@ def test_text_is_what_a_person_sees() -> None:
     html = (
         "<div class=t> One\n <b>two</b>three <script>four</script><!-- five --></div><div class=t>six</div>"
     )
-    assert text_at(reply(html), ".t") == "One two three"
-    assert text_at(reply("<p class=e></p><noscript><p class=e>No script</p></noscript>"), ".e") == ""
-    assert text_at(reply("<title> A  title </title>"), "title") == "A title"
-    assert text_at(reply("<p>text</p>"), "h1") == ""
+    assert find_text(reply(html), ".t") == "One two three"
+    assert find_text(reply("<p class=e></p><noscript><p class=e>No script</p></noscript>"), ".e") == ""
+    assert find_text(reply("<title> A  title </title>"), "title") == "A title"
+    assert find_text(reply("<p>text</p>"), "h1") == ""
 
 
 def test_a_page_nested_very_deep_is_read() -> None:
     deep = reply("<div>" * 3000 + "end")
     assert seen_text(deep.page).startswith("")
-    assert form_of(deep, "form") is None
+    assert find_form(deep, "form") is None
