@@ -187,10 +187,10 @@ class Needed:
 def table(text: str | None = None) -> list[Needed]:
     """Return the lines of programs.txt. Raises ValueError for a malformed line."""
     lines = (_TABLE.read_text(encoding="utf-8") if text is None else text).splitlines()
-    return [_needed(line) for line in lines if line.strip() and not line.startswith("#")]
+    return [_parse_needed(line) for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _needed(line: str) -> Needed:
+def _parse_needed(line: str) -> Needed:
     words = line.split()
     if len(words) < 3 or (unknown := set(words[2:]) - USES.keys() - CONTRIBUTORS):
         raise ValueError(f"{line!r}: {'needs three columns' if len(words) < 3 else f'no use is {unknown}'}")
@@ -207,7 +207,7 @@ def lacks(use: str, among: Sequence[Needed] | None = None) -> list[Lack]:
     ]
     found += [Lack(f"bin/{name}", "make build") for name in USES[use].own if not is_here(f"bin/{name}")]
     found += [Lack(f"Python's {name}", get) for name, get in USES[use].modules.items() if not _has(name)]
-    return list(dict.fromkeys([*found, *_unfit(use)]))
+    return list(dict.fromkeys([*found, *_find_unfit(use)]))
 
 
 def is_here(program: str) -> bool:
@@ -232,14 +232,14 @@ def _has(module: str) -> bool:
     return find_spec(module) is not None
 
 
-def _unfit(use: str) -> Iterator[Lack]:
+def _find_unfit(use: str) -> Iterator[Lack]:
     """Yield what is installed but not usable."""
-    if use == "build" and is_here("go") and (old := too_old(_said(["go", "env", "GOVERSION"]))):
+    if use == "build" and is_here("go") and (old := too_old(_read_output(["go", "env", "GOVERSION"]))):
         yield Lack(f"Go 1.26 (this is {old})", "see docs/install.md: Debian 12 has it in bookworm-backports")
     if (
         use in ("site", "compose")
         and is_here("docker")
-        and _said(["docker", "info", "-f", "{{.ID}}"]) is None
+        and _read_output(["docker", "info", "-f", "{{.ID}}"]) is None
     ):
         yield Lack(
             "an answer of Docker", "systemctl start docker; unless you are root, join the group docker"
@@ -252,7 +252,7 @@ def too_old(version: str | None) -> str | None:
     return version if found and int(found[1]) < _OLDEST_GO else None
 
 
-def _said(words: list[str]) -> str | None:
+def _read_output(words: list[str]) -> str | None:
     """Return what a program prints, or None if it fails."""
     try:
         done = subprocess.run(  # noqa: S603 words of our own

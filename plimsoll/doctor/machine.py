@@ -45,7 +45,7 @@ def checks(measure_s: int) -> Iterator[Check]:
     if measure_s:
         before = _read("/proc/stat")
         # bin/replay measures: a sender of its own waits for the same clock in the same way.
-        measured = _asked([replay_program(), "lag", "--json", "--duration", f"{measure_s}s"], lag)
+        measured = _ask_replay([replay_program(), "lag", "--json", "--duration", f"{measure_s}s"], lag)
         yield steal(before, _read("/proc/stat"))
         yield measured
 
@@ -145,7 +145,7 @@ def _ticks(stat: str) -> list[int]:
     return [int(word) for word in words[1 : _STEAL + 1]] if good else []
 
 
-def _asked(words: list[str], judge: Callable[[dict[str, Any]], Check]) -> Check:
+def _ask_replay(words: list[str], judge: Callable[[dict[str, Any]], Check]) -> Check:
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603 our own program
         return judge(json.loads(done.stdout))

@@ -15,8 +15,8 @@ from plimsoll.init.answers import (
     Log,
     Site,
     duration_of,
-    limits_of,
-    name_of,
+    parse_limits,
+    parse_name,
     read_disks,
     read_log,
     read_site,
@@ -92,7 +92,7 @@ def init(
     asker = _Asker(
         {"--log": log, "--site": site, "--disks": disks, "--duration": duration, "--limits": limits}
     )
-    called = asker.given("--name", name, name_of)
+    called = asker.given("--name", name, parse_name)
     told_log = asker.answer("--log", lambda text: read_log(text, no_probe))
     told_site = asker.answer("--site", lambda text: read_site(text, no_probe), OWN)
     known = told_site or Site()
@@ -113,7 +113,7 @@ def init(
         return lasts, lengths(lasts, lambda each: estimate_s(told, each))
 
     told_duration = asker.answer("--duration", fitting, DURATION)
-    told_limits = asker.answer("--limits", limits_of, LIMITS)
+    told_limits = asker.answer("--limits", parse_limits, LIMITS)
     asker.refuse()
     assert told_duration and told_duration[1] and told_limits  # noqa: S101 refused otherwise
     write_experiment(folder, answers(told_duration[0], told_limits), told_duration[1], as_json)
@@ -146,7 +146,7 @@ class _Asker:
                 f"{flag} is missing, and there is no terminal to ask on: {_QUESTIONS[flag]}"
             )
             return None
-        return _asked(flag, read, default)
+        return _ask(flag, read, default)
 
     def refuse(self) -> None:
         """Raise SettingsError with all that is wrong."""
@@ -163,7 +163,7 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _asked(flag: str, read: Callable[[str], Answer], default: str | None) -> Answer:
+def _ask(flag: str, read: Callable[[str], Answer], default: str | None) -> Answer:
     """Ask until the answer is right."""
     number = list(_QUESTIONS).index(flag) + 1
     click.echo(f"\n{number}/{len(_QUESTIONS)} {_QUESTIONS[flag]}", err=True)

@@ -58,7 +58,7 @@ class Limits:
     more_errors: float = 0.001
 
 
-def site_of(text: str) -> Site:
+def parse_site(text: str) -> Site:
     """Return the site that `own` or base URLs stand for. Raises ValueError."""
     words = _words(text)
     if words == [OWN]:
@@ -67,13 +67,13 @@ def site_of(text: str) -> Site:
         raise ValueError(
             f"say {OWN}, or the base URL of a clone on each disk: http://10.0.0.5 http://10.0.0.6"
         )
-    targets = tuple(_checked(BaseUrl, word, word) for word in words)
+    targets = tuple(_check(BaseUrl, word, word) for word in words)
     if len(set(targets)) < len(targets):
         raise ValueError("the same URL twice is the same site: give each disk's clone its own")
     return Site(targets)
 
 
-def disks_of(text: str, site: Site) -> tuple[Disk, ...]:
+def parse_disks(text: str, site: Site) -> tuple[Disk, ...]:
     """Return the disks that `NAME=/folder NAME=/folder` stands for, for that site. Raises ValueError."""
     found = tuple(_disk(word) for word in _words(text))
     if not found:
@@ -99,7 +99,7 @@ def duration_of(text: str) -> float:
     return parse_duration_s(text)
 
 
-def limits_of(text: str) -> Limits:
+def parse_limits(text: str) -> Limits:
     """Return the limits that `10% 800ms errors=0.1%` stands for. Raises ValueError."""
     ratio = ms = None
     errors = Limits.more_errors
@@ -129,20 +129,20 @@ def limits_of(text: str) -> Limits:
     return Limits(ratio, ms, errors)
 
 
-def name_of(text: str) -> str:
+def parse_name(text: str) -> str:
     """Return the experiment's name. Raises ValueError."""
-    return _checked(LabName, text, text)
+    return _check(LabName, text, text)
 
 
 def _disk(word: str) -> Disk:
     name, equals, path = word.partition("=")
-    _checked(LabName, name, word)
+    _check(LabName, name, word)
     if equals and not path:
         raise ValueError(f"{word}: say which folder: {name}=/folder/on/it")
-    return Disk(name, _checked(PlainFolder, path, word) if equals else None)
+    return Disk(name, _check(PlainFolder, path, word) if equals else None)
 
 
-def _checked(kind: Any, value: str, shown: str) -> str:
+def _check(kind: Any, value: str, shown: str) -> str:
     try:
         checked: str = TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -175,24 +175,24 @@ def read_log(text: str, no_probe: bool) -> Log:
     """Return the log at a path or pattern, looked into unless `no_probe`. Raises ValueError."""
     if not text.strip():
         raise ValueError("say which log")
-    return Log(text) if no_probe else log_at(text)
+    return Log(text) if no_probe else probe_log(text)
 
 
 def read_site(text: str, no_probe: bool) -> Site:
     """Return the site, probed unless `no_probe`. Raises ValueError."""
-    found = site_of(text)
-    if not no_probe and (why := [says for target in found.targets if (says := why_no_site(target))]):
+    found = parse_site(text)
+    if not no_probe and (why := [says for target in found.targets if (says := explain_no_site(target))]):
         raise ValueError("; ".join(why))
     return found
 
 
 def read_disks(text: str, site: Site, no_probe: bool) -> tuple[tuple[Disk, ...], tuple[Under, ...]]:
     """Return the disks, with what lies under each unless `no_probe`. Raises ValueError."""
-    found = disks_of(text, site)
+    found = parse_disks(text, site)
     return found, tuple(Under() if no_probe else under(disk) for disk in found)
 
 
-def log_at(path: str) -> Log:
+def probe_log(path: str) -> Log:
     """Have bin/replay read the log. Raises ValueError where that fails, PlimsollError without bin/replay."""
     words = [built_replay_program(), "parse", "--stats", "--quiet", "--", path]
     try:
@@ -216,7 +216,7 @@ def log_at(path: str) -> Log:
     return Log(path, told["valid"] / lasts_s if lasts_s else None)
 
 
-def why_no_site(target: str) -> str:
+def explain_no_site(target: str) -> str:
     """Return why a base URL gives no useful answer; empty if it does."""
     why = answer_of(Serve("ask", target))
     return f"{target}: does not serve the site: {why}: start it, or correct the URL" if why else ""
@@ -229,7 +229,7 @@ def under(disk: Disk, mounts: str | None = None) -> Under:
     folder = os.path.realpath(disk.path)
     if not Path(folder).is_dir():
         raise ValueError(f"{disk.name}: {disk.path} is not a folder here: create it, or name another")
-    where, kind, source = mounted_at(folder, _read("/proc/self/mountinfo") if mounts is None else mounts)
+    where, kind, source = find_mount(folder, _read("/proc/self/mountinfo") if mounts is None else mounts)
     if kind == "zfs":
         if where != disk.path:
             raise ValueError(
@@ -239,7 +239,7 @@ def under(disk: Disk, mounts: str | None = None) -> Under:
     return Under(btrfs=kind == "btrfs", devices=_devices(source))
 
 
-def mounted_at(folder: str, mountinfo: str) -> tuple[str, str, str]:
+def find_mount(folder: str, mountinfo: str) -> tuple[str, str, str]:
     """Return the mount point that holds `folder`, its file system and its source. Pure."""
     best = ("/", "", "")
     for line in mountinfo.splitlines():

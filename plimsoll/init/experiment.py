@@ -105,7 +105,7 @@ def lab_text(told: Answers, lengths: Lengths) -> str:
             "# Written by `plimsoll init`; docs/lab.md has every key. Check it: plimsoll lab check lab.yml",
             "# To complete keys in your editor: plimsoll schema lab.yml > lab.schema.json",
             "# yaml-language-server: $schema=lab.schema.json",
-            f"name: {quoted(told.name)}",
+            f"name: {quote_yaml(told.name)}",
             *_site(told),
             "",
             "# The first is what there is; the others may replace it. Keys: docs/disks.md, docs/tuning.md.",
@@ -115,7 +115,7 @@ def lab_text(told: Answers, lengths: Lengths) -> str:
             "scenarios:",
             "  # The log at its own pace, again and again until the run is over. `speed: 2`: twice the pace.",
             "  - scenario: replay",
-            f"    options: {{log: {quoted(told.log.path)}}}",
+            f"    options: {{log: {quote_yaml(told.log.path)}}}",
             "  # Others, such as save-article or visitors: plimsoll scenario list, docs/scenarios.md.",
             "",
             *_saturator(told),
@@ -140,14 +140,14 @@ def _site(told: Answers) -> list[str]:
 
 def _backend(told: Answers, number: int) -> list[str]:
     disk, below = told.disks[number], told.below[number]
-    lines = [f"  - name: {quoted(disk.name)}"]
+    lines = [f"  - name: {quote_yaml(disk.name)}"]
     if disk.path is not None:
-        lines.append(f"    disk: {{kind: folder, path: {quoted(disk.path)}{_below(below)}}}")
+        lines.append(f"    disk: {{kind: folder, path: {quote_yaml(disk.path)}{_storage_below(below)}}}")
         if not below.devices:
             lines.append("    # Say which disks lie under it, and they are sampled: devices: [nvme0n1]")
     if told.site.is_own:
         return [*lines, "    clone: {driver: compose}"]
-    lines.append(f"    clone: {{driver: static, target: {quoted(told.site.targets[number])}}}")
+    lines.append(f"    clone: {{driver: static, target: {quote_yaml(told.site.targets[number])}}}")
     lines.append("    # It is not restarted between runs; `reset` has the commands for that: docs/lab.md.")
     if disk.path is None:
         lines.append(
@@ -158,17 +158,17 @@ def _backend(told: Answers, number: int) -> list[str]:
     return lines
 
 
-def _below(below: Under) -> str:
-    said = f", dataset: {quoted(below.dataset)}" if below.dataset else ""
+def _storage_below(below: Under) -> str:
+    said = f", dataset: {quote_yaml(below.dataset)}" if below.dataset else ""
     said += ", btrfs: true" if below.btrfs else ""
-    return said + (f", devices: [{', '.join(map(quoted, below.devices))}]" if below.devices else "")
+    return said + (f", devices: [{', '.join(map(quote_yaml, below.devices))}]" if below.devices else "")
 
 
 def _one_saturator(kind: str, disk: Disk, below: Under) -> str:
     """Return the saturator of a site that exists: the lab does not know where its data lie."""
     if kind == "zfs-send":
-        return f"{{kind: zfs-send, dataset: {quoted(below.dataset or '')}}}"
-    return f"{{kind: fio, folder: {quoted(disk.path or '')}, rate_bytes_per_s: {_FIO_RATE}}}"
+        return f"{{kind: zfs-send, dataset: {quote_yaml(below.dataset or '')}}}"
+    return f"{{kind: fio, folder: {quote_yaml(disk.path or '')}, rate_bytes_per_s: {_FIO_RATE}}}"
 
 
 def _saturator(told: Answers) -> list[str]:
@@ -248,7 +248,7 @@ def _gate(says: str, phase: str, figure: str, limits: Limits | None) -> list[str
     return lines
 
 
-def quoted(text: str) -> str:
+def quote_yaml(text: str) -> str:
     """Return text as YAML: plain if it cannot be taken for anything else, otherwise in quotes."""
     plain = _PLAIN.fullmatch(text) and not _NO_TEXT.fullmatch(text)
     return text if plain else json.dumps(text, ensure_ascii=False)

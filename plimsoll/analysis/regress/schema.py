@@ -227,12 +227,16 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     with transaction(connection):
         version = _value(connection, "user_version")  # another may have been faster
         for script in MIGRATIONS[version:]:
-            # One by one: executescript would end the transaction.
-            bare = "\n".join(line.split("--")[0] for line in script.splitlines())
-            for statement in [statement for statement in bare.split(";") if statement.strip()]:
+            for statement in _statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _statements(script: str) -> list[str]:
+    """Return the statements one by one: executescript would end the transaction."""
+    bare = "\n".join(line.split("--")[0] for line in script.splitlines())
+    return [statement for statement in bare.split(";") if statement.strip()]
 
 
 def _value(connection: sqlite3.Connection, pragma: str) -> int:

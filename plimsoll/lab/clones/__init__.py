@@ -20,14 +20,14 @@ DRIVERS: list[Driver[Any]] = [
 AnyClone = Annotated[CloneSettings, OneOf("driver", lambda: (driver.settings for driver in DRIVERS))]
 
 
-def driver_of(settings: CloneSettings) -> Driver[Any]:
+def find_driver(settings: CloneSettings) -> Driver[Any]:
     """Return the entry that `settings` belong to."""
     return next(driver for driver in DRIVERS if driver.name == settings.driver)
 
 
-async def clone_of(settings: CloneSettings, around: Surroundings) -> CloneKit:
+async def prepare_clone(settings: CloneSettings, around: Surroundings) -> CloneKit:
     """Return the clone. Looks at what it is made of; changes nothing.
 
     Raises LabError, and ValueError where the place cannot hold such a clone.
     """
-    return await driver_of(settings).make(settings, around)
+    return await find_driver(settings).make(settings, around)

@@ -167,7 +167,7 @@ class Driver(Generic[Settings]):
     has_files: bool = False
 
 
-def _with_address(kind: Any) -> Callable[[str], str]:
+def _address_checker(kind: Any) -> Callable[[str], str]:
     adapter = TypeAdapter[str](kind)
 
     def check(value: str) -> str:
@@ -186,8 +186,8 @@ def _with_address(kind: Any) -> Callable[[str], str]:
     return check
 
 
-TargetUrl = Annotated[str, AfterValidator(_with_address(BaseUrl))]
-TargetHost = Annotated[str, AfterValidator(_with_address(HostPort))]
+TargetUrl = Annotated[str, AfterValidator(_address_checker(BaseUrl))]
+TargetHost = Annotated[str, AfterValidator(_address_checker(HostPort))]
 
 
 def needs_address(url: str, connect_to: str | None) -> bool:

@@ -162,7 +162,7 @@ def site_up(
     project: str, name: str, folder: str, settings: Mapping[str, str], says: str, timeout_s: float
 ) -> Command:
     """Return the step that starts the site called `name` on `folder`, and fills a new folder."""
-    return _called(
+    return _call_script(
         f"{project}/site/up", {"SITE_NAME": name, "BACKEND_DIR": folder, **settings}, says, timeout_s
     )
 
@@ -170,10 +170,10 @@ def site_up(
 def site_down(project: str, name: str, folder: str, says: str, keep: bool = True) -> Command:
     """Return the step that ends it, whether it runs or not; its data stay with `keep`."""
     settings = {"SITE_NAME": name, "BACKEND_DIR": folder, "KEEP": "1" if keep else ""}
-    return _called(f"{project}/site/down", settings, says, _DOWN_S)
+    return _call_script(f"{project}/site/down", settings, says, _DOWN_S)
 
 
-def _called(script: str, settings: Mapping[str, str], says: str, timeout_s: float) -> Command:
+def _call_script(script: str, settings: Mapping[str, str], says: str, timeout_s: float) -> Command:
     assigned = [f"{key}={settings.get(key, '')}" for key in _KNOWN if settings.get(key)]
     unset = [word for key in _KNOWN if not settings.get(key) for word in ("-u", key)]
     return Command(says, ("env", *unset, *assigned, script), timeout_s=timeout_s)

@@ -132,7 +132,7 @@ class Libvirt:
             base = await _base(settings, machine)
             taken = 0
             for disk in base.disks:
-                taken += await _allocated(machine, disk.path, disk.format)
+                taken += await _measure_allocated(machine, disk.path, disk.format)
         except LabError as error:
             if isinstance(error, MachineError) and not error.command:
                 raise
@@ -142,9 +142,9 @@ class Libvirt:
 
     def create(self) -> list[Step]:
         """Copy the disks, and define the clone. Raises LabError where the base cannot be cloned."""
-        base, said = self._known(), self._settings
+        base, said = self._require_base(), self._settings
         room = [Room("see that there is room", self._place.folder, self._base_bytes + _SLACK_BYTES)]
-        xml = clone_xml(base, self._name, self._made(base), self._nvram(base))
+        xml = clone_xml(base, self._name, self._planned_copies(base), self._nvram(base))
         return [
             *(room if said.full else ()),
             Command("make its folder", ("mkdir", "-m", "0711", "--", self._folder)),
@@ -157,8 +157,8 @@ class Libvirt:
         said, place = self._settings, self._place
         steps: list[Step] = [*place.unlimit, *self.stop()]
         if restore:
-            base = self._known()
-            paths = [path for path, _ in self._made(base).values()]
+            base = self._require_base()
+            paths = [path for path, _ in self._planned_copies(base).values()]
             steps.append(Command("remove its changed disks", ("rm", "-f", "--", *paths)))
             steps += self._copies(base, nvram=False)
         steps += [
@@ -211,12 +211,12 @@ class Libvirt:
             found.append(Remains(f"the folder {self._folder}", backend, (self._remove_files(),)))
         return found
 
-    def _known(self) -> Base:
+    def _require_base(self) -> Base:
         if self._base is None:
             raise LabError(self._problem)
         return self._base
 
-    def _made(self, base: Base) -> dict[str, tuple[str, str]]:
+    def _planned_copies(self, base: Base) -> dict[str, tuple[str, str]]:
         """Return path and format of each copy, by the disk's name in the guest."""
         said = self._settings
         formats = {disk.target: (said.format or disk.format) if said.full else "qcow2" for disk in base.disks}
@@ -226,7 +226,7 @@ class Libvirt:
         return f"{self._folder}/nvram.fd" if base.nvram else None
 
     def _copies(self, base: Base, nvram: bool = True) -> list[Step]:
-        said, made = self._settings, self._made(base)
+        said, made = self._settings, self._planned_copies(base)
         steps = list[Step]()
         for disk in base.disks:
             path, of = made[disk.target]
@@ -268,7 +268,7 @@ async def _base(settings: LibvirtSettings, machine: Machine) -> Base:
     return read_base((await machine.run([*virsh, "dumpxml", "--inactive", settings.base])).out)
 
 
-async def _allocated(machine: Machine, path: str, disk_format: str) -> int:
+async def _measure_allocated(machine: Machine, path: str, disk_format: str) -> int:
     """Return the bytes that a disk takes, with all that lies below it."""
     words = ["qemu-img", "info", "--output=json", "--backing-chain", "-f", disk_format, path]
     try:
@@ -287,10 +287,10 @@ LIBVIRT = Driver("libvirt", LibvirtSettings, _kit)
 
 def read_base(xml: str) -> Base:
     """Return the parts of a domain that are copied. Raises LabError with everything that cannot be cloned."""
-    root = _parsed(xml)
-    problems = list(_shared(root))
+    root = _parse(xml)
+    problems = list(_find_shared(root))
     disks = []
-    for disk in _copied(root):
+    for disk in _copied_disks(root):
         driver, name, path = disk.find("driver"), _name(disk), _path(disk)
         disk_format = "raw" if driver is None else driver.get("type", "raw")
         if not _TARGET.fullmatch(name) or not _FORMAT.fullmatch(disk_format):
@@ -323,7 +323,7 @@ def read_base(xml: str) -> Base:
 
 def clone_xml(base: Base, name: str, made: Mapping[str, tuple[str, str]], nvram: str | None = None) -> str:
     """Return the clone's XML. `made` has path and format of the copies, by target."""
-    root = _parsed(base.xml)
+    root = _parse(base.xml)
     for path in ("uuid", "genid", "title", "sysinfo/system/entry[@name='uuid']"):
         for element in root.findall(path):
             if (parent := element.getparent()) is not None:
@@ -341,7 +341,7 @@ def clone_xml(base: Base, name: str, made: Mapping[str, tuple[str, str]], nvram:
     for disk in devices.findall("disk"):
         if disk.get("device", "disk") != "disk":
             devices.remove(disk)
-    for disk in _copied(root):
+    for disk in _copied_disks(root):
         _replace_disk(disk, *made[_name(disk)])
     for i, mac in enumerate(devices.findall("interface/mac")):
         mac.set("address", mac_address(name, i))
@@ -362,7 +362,7 @@ def mac_address(name: str, i: int) -> str:
     return "52:54:00:" + ":".join(f"{byte:02x}" for byte in digest[:3])
 
 
-def _parsed(xml: str) -> etree._Element:
+def _parse(xml: str) -> etree._Element:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_blank_text=True)
     try:
         root = etree.fromstring(xml, parser)
@@ -373,7 +373,7 @@ def _parsed(xml: str) -> etree._Element:
     return root
 
 
-def _copied(root: etree._Element) -> list[etree._Element]:
+def _copied_disks(root: etree._Element) -> list[etree._Element]:
     """Return the disks that a guest writes to."""
     return [
         disk
@@ -382,7 +382,7 @@ def _copied(root: etree._Element) -> list[etree._Element]:
     ]
 
 
-def _shared(root: etree._Element) -> Iterator[str]:
+def _find_shared(root: etree._Element) -> Iterator[str]:
     """Yield what a clone would share with its base, and could change."""
     for found in root.findall("devices/filesystem"):
         if found.find("readonly") is None:

@@ -26,7 +26,7 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel, checked_dataset, explained_in
 from plimsoll.lab.proxmox import ApiSettings, ProxmoxApi, connect
 from plimsoll.lab.proxmox.api import NEXT_ID
-from plimsoll.lab.proxmox.volumes import dataset_of, folder_of, is_of_node, storage_facts, volumes_of
+from plimsoll.lab.proxmox.volumes import find_dataset, find_folder, is_of_node, parse_volumes, storage_facts
 from plimsoll.lab.steps.step import Call, Remains, Step
 
 _DISK = re.compile(r"(?:scsi(?:[12]?\d|30)|virtio(?:\d|1[0-5])|sata[0-5]|ide[0-3])")
@@ -414,11 +414,11 @@ async def look(api: ProxmoxApi, machine: Machine, node: str, path: str) -> Seen:
     storages = {str(row.get("storage")): row for row in rows if isinstance(row, dict)}
     is_node = await _is_node(machine, node)
     volumes, datasets = list[dict[str, Any]](), dict[str, None]()
-    for volume in volumes_of(config):
+    for volume in parse_volumes(config):
         storage: Mapping[str, Any] = storages.get(volume.storage or "", {})
-        dataset = dataset_of(storage, volume.name or "")
+        dataset = find_dataset(storage, volume.name or "")
         there = is_node and is_of_node(storage)
-        if is_node and (folder := folder_of(storage)):
+        if is_node and (folder := find_folder(storage)):
             dataset = await _dataset_below(machine, folder)
             there = dataset is not None
         volumes.append({**volume.facts(), "on": storage_facts(storage), "dataset": dataset})

@@ -202,12 +202,12 @@ class Emulated:
         """A file system without direct I/O, such as a tmpfs, may refuse it."""
         image = f"{self.folder}/disk.img"
         if not self.settings.limits:
-            return [*_loop("make a loop device of it", image, "disk_loop"), _name_of("${disk_loop}")]
+            return [*_loop("make a loop device of it", image, "disk_loop"), _capture_name("${disk_loop}")]
         return [
             *_loop("make a loop device of it, for the limits", image, "disk_under"),
             Command("read its number", ("lsblk", "-dnro", "MAJ:MIN", "${disk_under}"), capture="disk_number"),
             *_loop("make a loop device of that, for the file system", "${disk_under}", "disk_loop"),
-            _name_of("${disk_loop}"),
+            _capture_name("${disk_loop}"),
         ]
 
     def _make_filesystem(self) -> list[Step]:
@@ -226,7 +226,7 @@ def _loop(says: str, file: str, capture: str) -> list[Step]:
     ]
 
 
-def _name_of(device: str) -> Command:
+def _capture_name(device: str) -> Command:
     return Command(
         "read the kernel's name for it", ("lsblk", "-dnro", "KNAME", device), capture="disk_device"
     )

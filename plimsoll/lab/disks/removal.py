@@ -85,7 +85,7 @@ async def find_disk(machine: Machine, name: str, backend: str, work: str) -> lis
     if found:
         found[-1] = replace(found[-1], remove=(*found[-1].remove, *end_shared(real)))
         return found
-    return await _shared(machine, backend, real)
+    return await _find_shared(machine, backend, real)
 
 
 _LOSETUP = ["losetup", "--list", "--json", "--output", "NAME,MAJ:MIN,BACK-FILE"]
@@ -107,7 +107,7 @@ def own_loops(listing: str, folder: str) -> list[Loop]:
 
 def own_mounts(mounts: str, folder: str, devices: set[str]) -> list[tuple[str, str]]:
     """Return those of `devices` that are mounted at the disk's mount point, the last first. Pure."""
-    listed = _mounted(mounts)
+    listed = _list_mounted(mounts)
     return [(source, where) for source, where in listed if source in devices and where == f"{folder}/mnt"]
 
 
@@ -118,12 +118,12 @@ def orphaned_mounts(mounts: str, folder: str, pool: str) -> list[tuple[str, str]
     """
     return [
         (source, where)
-        for source, where in _mounted(mounts)
+        for source, where in _list_mounted(mounts)
         if source.startswith(f"{pool}/") and (where == f"{folder}/mnt" or where.startswith(f"{folder}/mnt/"))
     ]
 
 
-def _mounted(mounts: str) -> list[tuple[str, str]]:
+def _list_mounted(mounts: str) -> list[tuple[str, str]]:
     """Return what is mounted and where, the last first."""
     found = []
     for line in mounts.splitlines():
@@ -147,7 +147,7 @@ async def _entries(machine: Machine, folder: str) -> list[str] | None:
     return [line[4:] for line in lines[1:]]
 
 
-async def _shared(machine: Machine, backend: str, work: str) -> list[Remains]:
+async def _find_shared(machine: Machine, backend: str, work: str) -> list[Remains]:
     """Return the daemon and the control group of the lab, if no disk needs them."""
     done = await machine.run(["sh", "-c", _UNUSED, "sh", f"{work}/zfs-fuse.pid", "/sys/fs/cgroup/plimsoll"])
     return [Remains(what, backend, tuple(end_shared(work))) for what in done.out.splitlines()]

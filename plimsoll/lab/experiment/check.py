@@ -15,7 +15,7 @@ import click
 from plimsoll.common.hostile import printable
 from plimsoll.common.programs import project
 from plimsoll.common.units import listed
-from plimsoll.lab.clones import driver_of
+from plimsoll.lab.clones import find_driver
 from plimsoll.lab.clones.clone import Surroundings
 from plimsoll.lab.disks import find_disk_kind as disk_kind
 from plimsoll.lab.disks.caches import can_be_cold
@@ -227,7 +227,7 @@ def _looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
         place = kind.make(backend.disk, label, backend.name, lab.work).place()
         looks += can_be_cold(place, backend.name) if lab.cache == "cold" else []
     around = Surroundings(machine, label.of(backend.name), place, lab.site, lab.work, str(project()))
-    looks += driver_of(backend.clone).looks(backend.clone, around)
+    looks += find_driver(backend.clone).looks(backend.clone, around)
     if (saturator := backend.saturator or lab.saturator) is not None:
         looks += saturator_kind(saturator).looks(saturator)
     looks += [is_device("observe.disks", name) for name in lab.observe.disks]
@@ -272,7 +272,7 @@ async def _lacks(machine: Machine, programs: Set[str]) -> list[str]:
 
 
 async def _privileges(backend: Backend, machine: Machine) -> list[str]:
-    needs_root = driver_of(backend.clone).needs_disk or backend.tuning.model_dump(exclude_defaults=True)
+    needs_root = find_driver(backend.clone).needs_disk or backend.tuning.model_dump(exclude_defaults=True)
     if not needs_root or (await machine.run(["id", "-u"])).out.strip() == "0":
         return []
     how = "run plimsoll as root" if backend.host == LOCAL else "log in as root, or set become: true"
@@ -488,7 +488,7 @@ async def _size_bytes(rig: Rig, folder: str) -> int:
 
 async def _most_bytes(rig: Rig) -> int:
     """Return what the clone may come to take; 0 where that is no more than at first, or cannot be told."""
-    command = driver_of(rig.backend.clone).grows(rig.backend.clone)
+    command = find_driver(rig.backend.clone).grows(rig.backend.clone)
     if command is None:
         return 0
     said = (await rig.machine.run(command.words, check=False, timeout_s=command.timeout_s)).out.strip()

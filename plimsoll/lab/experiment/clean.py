@@ -21,7 +21,7 @@ from plimsoll.lab.experiment.rig import Rig, rig_of
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.tuning import JournalPlace, put_back
-from plimsoll.lab.tuning.apply import journals_on
+from plimsoll.lab.tuning.apply import find_journals
 
 
 @click.command()
@@ -96,7 +96,7 @@ def versions(lab: Lab) -> list[Lab]:
 async def tunings(machine: Machine, lab: Lab) -> list[JournalPlace]:
     """Return the tunings of experiments of this name that `machine` still has. Raises LabError."""
     label = Label(lab.name)
-    return [place for place in await journals_on(machine) if label.backend(place.label)]
+    return [place for place in await find_journals(machine) if label.backend(place.label)]
 
 
 def _whose(backend: Backend, version: Lab) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from plimsoll.common.hostile import redact
 from plimsoll.common.units import parse_size, size_text
-from plimsoll.lab.clones import driver_of
+from plimsoll.lab.clones import find_driver
 from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.disks.folder import FolderDisk
 from plimsoll.lab.experiment.labfile import BACKEND, EVERY, Backend, Factor, Lab, Value, full_name
@@ -306,7 +306,7 @@ def set_level(said: dict[str, Any], backend: Backend, key: str, value: Value) ->
 def needs_own_clone(backend: Backend, key: str) -> bool:
     """Return whether each level of `key` needs a clone that was made under it."""
     top, _, rest = key.partition(".")
-    driver = driver_of(backend.clone)
+    driver = find_driver(backend.clone)
     if top == "tuning":
         group, _, below = rest.partition(".")
         return group == "datasets" and below.rpartition(".")[2] not in AT_ONCE
@@ -446,7 +446,7 @@ class VolumeChoice:
         """Return whether the volume of `backend` is chosen: that of a site that exists if it is named."""
         if backend.disk is None:
             return False
-        return backend.name in self.named if self.named else driver_of(backend.clone).is_ours
+        return backend.name in self.named if self.named else find_driver(backend.clone).is_ours
 
     def rigs(self, lab: Lab) -> list[str]:
         """Return the rigs whose volumes are chosen, in the order of the file."""

@@ -21,7 +21,7 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.notify import channel_options
 from plimsoll.common.progress import LiveFigures, is_shown, metrics_options, progress_option
 from plimsoll.common.units import counted
-from plimsoll.lab.clones import driver_of
+from plimsoll.lab.clones import find_driver
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import (
     PlannedRun,
@@ -250,7 +250,7 @@ def _extend(folder: ExperimentFolder, lab: Lab, file: Path) -> None:
 
 def _account(lab: Lab) -> None:
     """Log in as the administrator where all clones are of the lab's own site: its password is no secret."""
-    if all(driver_of(backend.clone).has_own_site for backend in lab.backends):
+    if all(find_driver(backend.clone).has_own_site for backend in lab.backends):
         os.environ.setdefault("PLIMSOLL_USER", "admin")
         os.environ.setdefault("PLIMSOLL_PASSWORD", "plimsoll-clone")
 

@@ -40,7 +40,7 @@ from plimsoll.lab.steps.step import Command, Step, as_shell
 from plimsoll.lab.tuning import Tuning
 from plimsoll.lab.tuning import TuningPlan as TuningSteps
 from plimsoll.lab.tuning.apply import plan_for_host as planned_tuning
-from plimsoll.lab.tuning.plan import drop_own, resolve_own, still_to_be_made, tuned_in_runs
+from plimsoll.lab.tuning.plan import drop_own, own_disk_commands, resolve_own, run_commands
 
 ATTEMPT = "${attempt}"  # the folder of a run that is being done
 
@@ -214,9 +214,9 @@ class _Script:
         tuning = self._tunings[variant]
         steps = list(tuning.apply_steps)
         if (place := rig.place) and rig.makes_disk:
-            steps += still_to_be_made(rig.backend.tuning, place.devices, place.dataset)
+            steps += own_disk_commands(rig.backend.tuning, place.devices, place.dataset)
         if of_clone:
-            steps += tuned_in_runs(rig.backend.tuning, rig.clone.data().parts)
+            steps += run_commands(rig.backend.tuning, rig.clone.data().parts)
         return (
             StepGroup("tune the host", tuple(steps)),
             StepGroup("put the host's settings back", tuning.put_back_steps),

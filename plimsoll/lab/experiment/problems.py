@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import size_text
 from plimsoll.common.validation import Location, problems_of, read_model
-from plimsoll.lab.clones import driver_of
+from plimsoll.lab.clones import find_driver
 from plimsoll.lab.clones.clone import needs_address
 from plimsoll.lab.disks import find_disk_kind as disk_kind
 from plimsoll.lab.disks import make_disk
@@ -138,7 +138,7 @@ def key_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
         at: Location = ("backends", i)
         if backend.host not in hosts:
             yield (*at, "host"), f"{backend.host} is not one of hosts: {', '.join(sorted(hosts))}"
-        on_disk = driver_of(backend.clone).needs_disk
+        on_disk = find_driver(backend.clone).needs_disk
         if on_disk and backend.disk is None:
             yield (
                 (*at, "disk"),
@@ -223,7 +223,7 @@ def _collisions(members: Sequence[Member]) -> Iterator[tuple[Location, str]]:
 
 def _disk_problems(backend: Backend) -> Iterator[tuple[Location, str]]:
     """Yield what is wrong with the disk of a clone that is put on none, and with a tuning of it."""
-    driver, said = driver_of(backend.clone), backend.disk
+    driver, said = find_driver(backend.clone), backend.disk
     if said is not None and not driver.needs_disk:
         if driver.is_ours:
             yield ("disk",), f"must be left out: {driver.name} puts the clone on no disk"
@@ -295,7 +295,7 @@ def cache_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
     if lab.cache in (None, "as-is"):
         return
     for backend in lab.backends:
-        driver = driver_of(backend.clone)
+        driver = find_driver(backend.clone)
         if not driver.needs_disk:
             yield (
                 ("cache",),
@@ -365,7 +365,7 @@ def _levels(lab: Lab, i: int, factor: Factor) -> Problems:
         if factor not in factors_of(lab, backend.name):
             continue
         key: Location = ("factors", i, "key" if factor.key else "name")
-        if needs_own_clone(backend, factor.path or "") and not driver_of(backend.clone).is_ours:
+        if needs_own_clone(backend, factor.path or "") and not find_driver(backend.clone).is_ours:
             text = f"{backend.name}: what is written keeps it, and {backend.clone.driver} makes no clone anew"
             yield key, f"{text}: name the other backends in factors.{i}.backends"
             continue

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from plimsoll.common.programs import project
-from plimsoll.lab.clones import clone_of, driver_of
+from plimsoll.lab.clones import find_driver, prepare_clone
 from plimsoll.lab.clones.clone import Clone, CloneKit, Seen, Surroundings
 from plimsoll.lab.disks import find_disk_kind, make_disk
 from plimsoll.lab.disks.caches import with_caches
@@ -27,7 +27,7 @@ from plimsoll.lab.saturators.saturator import SaturatorSettings
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains, Step, fill
 from plimsoll.lab.tuning import JournalPlace, Tuning, TuningPlan, apply_tuning, put_back
-from plimsoll.lab.tuning.plan import created_with, resolve_own
+from plimsoll.lab.tuning.plan import creation_properties, resolve_own
 
 _PAUSES_S = (1.0, 3.0, 10.0, 20.0)  # before each new attempt: whatever uses it may be about to end
 OnStep = Callable[[str, Step], None]  # gets the backend, and the step about to be carried out
@@ -82,7 +82,7 @@ class Rig:
     @property
     def is_ours(self) -> bool:
         """True if the lab made the clone: then scenarios may change its site."""
-        return driver_of(self.backend.clone).is_ours
+        return find_driver(self.backend.clone).is_ours
 
     @property
     def place(self) -> Place | None:
@@ -296,17 +296,17 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     storage = make_disk(backend.disk, label, backend.name, lab.work) if backend.disk else None
     place = storage.place() if storage else None
     try:
-        name, parts = label.of(backend.name), created_with(backend.tuning)
+        name, parts = label.of(backend.name), creation_properties(backend.tuning)
         caches = with_caches(lab.cache, place, name) if place else None
         around = Surroundings(machine, name, caches, lab.site, lab.work, str(project()), parts)
-        kit = await clone_of(backend.clone, around)
+        kit = await prepare_clone(backend.clone, around)
     except ValueError as error:  # a clone that this disk cannot hold
         raise LabError(f"clone: {error}") from None
     files, filling = (VolumeFiles(place, name), Filling(place, name)) if place else (None, None)
     busy = backend.saturator or lab.saturator
     saturated = Saturated(busy, label.saturator(backend.name)) if busy else None
     # On a disk whose clone is not the lab's, nothing is written unless lab.yml says where.
-    ours = place.folder if place and driver_of(backend.clone).is_ours else None
+    ours = place.folder if place and find_driver(backend.clone).is_ours else None
     folder = lab.observe.fsync.folder or kit.clone.data().own or ours
     probe = ProbePlace(folder, name) if folder and "fsync" in lab.observe.observe else None
     return Rig(backend, machine, storage, kit, files, filling, on_step, saturated, probe)

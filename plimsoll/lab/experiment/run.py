@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.common.files import replace_json, replace_text, write_error
-from plimsoll.lab.clones import driver_of
+from plimsoll.lab.clones import find_driver
 from plimsoll.lab.clones.clone import Seen
 from plimsoll.lab.disks.caches import with_caches
 from plimsoll.lab.disks.disk import Place
@@ -27,7 +27,7 @@ from plimsoll.lab.experiment.scenarios import TraitsByScenario
 from plimsoll.lab.facts import read_facts, read_facts_after
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
-from plimsoll.lab.observers.sampler import HostCsv, place, sampler_of
+from plimsoll.lab.observers.sampler import HostCsv, copy_host_samples, prepare_sampler
 from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.steps.step import Command
 from plimsoll.lab.tuning import TuningPlan
@@ -89,7 +89,7 @@ class RigRun:
         observe = self._lab.observe
         if devices and not observe.disks:
             observe = observe.model_copy(update={"disks": devices})
-        sampler = await sampler_of(rig.machine, observe.probing(rig.probed), self._say)
+        sampler = await prepare_sampler(rig.machine, observe.probing(rig.probed), self._say)
         events, stop = Events(attempt / "lab-events.jsonl"), asyncio.Event()
         parts = self._parts(attempt)
         observed_from_ns = time.monotonic_ns()
@@ -102,7 +102,7 @@ class RigRun:
                 await observing
         facts = await read_facts_after(rig.machine, facts)
         for part in parts:
-            place(attempt / HOST_FILE, part.directory, part.clock.start_ns - observed_from_ns)
+            copy_host_samples(attempt / HOST_FILE, part.directory, part.clock.start_ns - observed_from_ns)
             later_ns = clock.start_ns - part.clock.start_ns
             _merge_events(part.directory / EVENTS_FILE, events.path, later_ns)
         return parts, facts.model_dump(mode="json")
@@ -295,7 +295,7 @@ def cache_facts(lab: Lab, backend: Backend, place: Place | None, name: str) -> d
 
     `place` is that of the disk, `name` the clone's.
     """
-    if not driver_of(backend.clone).needs_disk or place is None:
+    if not find_driver(backend.clone).needs_disk or place is None:
         return {"cache": {"state": lab.cache, "how": []}} if lab.cache else {}
     how = [step.says for step in with_caches(lab.cache, place, name).cold]
     return {"cache": {"state": lab.cache or _DEFAULT, "how": how}}

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from plimsoll.common.errors import PlimsollError, SettingsError, did_you_mean
 from plimsoll.common.programs import missing_replay, own_program, replay_program
 from plimsoll.common.validation import Location, problems_of
-from plimsoll.lab.clones import driver_of
+from plimsoll.lab.clones import find_driver
 from plimsoll.lab.errors import last_words
 from plimsoll.lab.experiment.design import variants
 from plimsoll.lab.experiment.labfile import REPLAY, Lab, Member, ReplayOptions, ScenarioChoice
@@ -243,7 +243,7 @@ def _answer(*words: str, said: str, within_s: float) -> str:
 def probe_here(lab: Lab) -> list[str]:
     """Return the obstacles on this machine, one sentence each. Changes nothing."""
     problems = [*_replays(lab), *_out(lab.out)]
-    own_site = all(driver_of(backend.clone).has_own_site for backend in lab.backends)
+    own_site = all(find_driver(backend.clone).has_own_site for backend in lab.backends)
     for called, member in _named_members(lab):
         if member.scenario in MODULES:
             problems += [f"{called}: {what}" for what in _scripted(lab, member, own_site)]
@@ -334,7 +334,7 @@ def _scripted(lab: Lab, member: Member, own_site: bool) -> Iterator[str]:
     if logs_in(member.scenario) and not by_command and (not own_site or "password_file" in said):
         yield from _refused(credentials, said, "http://127.0.0.1")
     for clone in (backend.clone for backend in lab.backends):
-        if about.changes and not driver_of(clone).is_ours and (target := getattr(clone, "target", None)):
+        if about.changes and not find_driver(clone).is_ours and (target := getattr(clone, "target", None)):
             leave = said | {"connect_to": getattr(clone, "connect_to", None)}
             yield from _refused(lambda settings: require_consent(settings, member.scenario), leave, target)
     if about.runs_on_k6 and not (os.environ.get("PLIMSOLL_K6") or _has_k6()):

@@ -32,8 +32,8 @@ from plimsoll.lab.fileio.measure import (
     Cells,
     Settings,
     VolumeFiles,
-    bench_of,
     cache_caution,
+    make_bench,
     read_cells,
     run_matrix,
 )
@@ -262,7 +262,7 @@ class Volumes:
         self._due.discard(rig.name)
         every = [rig.files.settings(part, rig.name) for part in self._lab.fileio.parts]
         cells = lacking(self._lab, self._folder.fileio)[rig.name]
-        programs = " and ".join(bench_of(settings).program for settings in every)
+        programs = " and ".join(make_bench(settings).program for settings in every)
         self._say(f"{rig.name}: measuring its volume with {programs}: {counted(len(cells), 'cell')} ...")
         self._folder.journal.note("fileio begun", backend=rig.name)
         try:
@@ -288,7 +288,7 @@ class Volumes:
             recorded = RecordedMachine(rig.machine, rig.tell, lambda words: not only_looks(words))
             machine = rig.saturated_on(recorded, rig.runner.captured)
             for settings in every:
-                step = partial(self._step, rig.name, bench_of(settings).program)
+                step = partial(self._step, rig.name, make_bench(settings).program)
                 try:
                     await run_matrix(machine, settings, self._folder.fileio, resume=True, on_step=step)
                 except FileioError as error:

@@ -160,7 +160,7 @@ async def read_facts(
         arc_c_min_bytes=int(arc["c_min"]) if "c_min" in arc else None,
         arc_c_max_bytes=int(arc["c_max"]) if "c_max" in arc else None,
         fstrim_timer=parse_line(
-            await _printed(machine, ["systemctl", "is-enabled", "fstrim.timer"], any_status=True)
+            await _read_output(machine, ["systemctl", "is-enabled", "fstrim.timer"], any_status=True)
         ),
         volume=await _volume(machine, folder) if folder else None,
         disks=tuple(
@@ -177,12 +177,12 @@ async def read_facts(
 
 async def read_facts_after(machine: Machine, facts: HostFacts) -> HostFacts:
     """Return `facts` with what the drives say now, after a run. What cannot be read stays None."""
-    disks = [await _read_again(machine, disk) if disk.drive else disk for disk in facts.disks]
+    disks = [await _read_disk_again(machine, disk) if disk.drive else disk for disk in facts.disks]
     return facts.model_copy(update={"disks": tuple(disks)})
 
 
-async def _read_again(machine: Machine, disk: DiskFacts) -> DiskFacts:
-    after = smart.reading_of(await _smart(machine, disk.device))
+async def _read_disk_again(machine: Machine, disk: DiskFacts) -> DiskFacts:
+    after = smart.parse_reading(await _smart(machine, disk.device))
     return disk.model_copy(update={"drive": disk.drive and disk.drive.model_copy(update={"after": after})})
 
 
@@ -194,11 +194,11 @@ async def _disk(machine: Machine, device: str, texts: Sequence[str | None]) -> D
 
 async def _smart(machine: Machine, device: str) -> Mapping[str, object]:
     # Its status is a set of bits, of which most tell of the drive, not of the command.
-    return smart.parse(await _printed(machine, smart.command(device), any_status=True))
+    return smart.parse(await _read_output(machine, smart.command(device), any_status=True))
 
 
 async def _volume(machine: Machine, folder: str) -> VolumeFacts | None:
-    return parse_volume(await _printed(machine, _mount_command(folder)))
+    return parse_volume(await _read_output(machine, _mount_command(folder)))
 
 
 def disk_facts(device: str, texts: Sequence[str | None]) -> DiskFacts:
@@ -234,19 +234,19 @@ def dataset_facts(dataset: str, found: dict[str, tuple[str, str]], part: str | N
 
 
 async def _pool(machine: Machine, pool: str) -> PoolFacts:
-    layout, devices = pool_layout(await _printed(machine, status_command(pool)))
+    layout, devices = pool_layout(await _read_output(machine, status_command(pool)))
     # Without -H, which zfs-fuse does not know here.
-    ashift = pool_property(await _printed(machine, ["zpool", "get", "ashift", pool]), "ashift")
-    autotrim = pool_property(await _printed(machine, ["zpool", "get", "autotrim", pool]), "autotrim")
+    ashift = pool_property(await _read_output(machine, ["zpool", "get", "ashift", pool]), "ashift")
+    autotrim = pool_property(await _read_output(machine, ["zpool", "get", "autotrim", pool]), "autotrim")
     return PoolFacts(pool=pool, layout=layout, devices=devices, ashift=ashift, autotrim=autotrim)
 
 
 async def _dataset(machine: Machine, dataset: str, part: str | None) -> DatasetFacts:
-    printed = await _printed(machine, get_command(dataset))
+    printed = await _read_output(machine, get_command(dataset))
     return dataset_facts(dataset, parse_properties(printed).get(dataset, {}), part)
 
 
-async def _printed(machine: Machine, command: Sequence[str], any_status: bool = False) -> str:
+async def _read_output(machine: Machine, command: Sequence[str], any_status: bool = False) -> str:
     """Return the output of a command; empty where it fails or is missing, as on a host without ZFS.
 
     `any_status`: what it prints counts though it fails.

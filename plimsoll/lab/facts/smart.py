@@ -99,7 +99,7 @@ def drive_facts(said: Mapping[str, Any], write_cache: str | None) -> DriveFacts 
 
     `write_cache` is the kernel's word (queue/write_cache) for whether there is a cache to flush.
     """
-    reading = reading_of(said)
+    reading = parse_reading(said)
     if reading is None:
         return None
     return DriveFacts(
@@ -113,9 +113,9 @@ def drive_facts(said: Mapping[str, Any], write_cache: str | None) -> DriveFacts 
     )
 
 
-def reading_of(said: Mapping[str, Any]) -> DriveReading | None:
+def parse_reading(said: Mapping[str, Any]) -> DriveReading | None:
     """Return what a drive says now; None where it says nothing of its health."""
-    passed = _at(said, "smart_status", "passed")
+    passed = _value_at(said, "smart_status", "passed")
     reading = DriveReading(
         passed=passed if isinstance(passed, bool) else None,
         warnings=_warnings(said),
@@ -133,25 +133,25 @@ def reading_of(said: Mapping[str, Any]) -> DriveReading | None:
 _NVME = "nvme_smart_health_information_log"
 
 
-def _at(said: object, *keys: str) -> object:
+def _value_at(said: object, *keys: str) -> object:
     for key in keys:
         said = said.get(key) if isinstance(said, dict) else None
     return said
 
 
 def _whole(said: object, *keys: str) -> int | None:
-    value = _at(said, *keys)
+    value = _value_at(said, *keys)
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and -_LARGEST < value < _LARGEST else None  # type: ignore[operator,return-value]
 
 
 def _word(said: object, *keys: str) -> str | None:
-    value = _at(said, *keys)
+    value = _value_at(said, *keys)
     return value[:64] if isinstance(value, str) and value else None
 
 
 def _attributes(said: Mapping[str, Any]) -> Iterator[_Attribute]:
-    table = _at(said, "ata_smart_attributes", "table")
+    table = _value_at(said, "ata_smart_attributes", "table")
     for row in table if isinstance(table, list) else ():
         yield _Attribute(
             _word(row, "name") or "",
@@ -168,7 +168,7 @@ def _raw(said: Mapping[str, Any], name: re.Pattern[str]) -> int | None:
 
 
 def _lines(said: Mapping[str, Any]) -> str:
-    lines = _at(said, "smartctl", "output")
+    lines = _value_at(said, "smartctl", "output")
     return "\n".join(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else ""
 
 
@@ -207,7 +207,7 @@ def _throttles(said: Mapping[str, Any]) -> int | None:
     if found:
         return sum(found)
     # smartctl leaves out the lines of counters that are 0.
-    return 0 if _lines(said) and _at(said, _NVME) else _raw(said, _THROTTLED)
+    return 0 if _lines(said) and _value_at(said, _NVME) else _raw(said, _THROTTLED)
 
 
 def _warnings(said: Mapping[str, Any]) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ def _protected(said: Mapping[str, Any], write_cache: str | None) -> bool | None:
     """
     if "backup" in _warnings(said):
         return False
-    if _at(said, _NVME) is not None:
+    if _value_at(said, _NVME) is not None:
         return {"write through": True, "write back": False}.get(write_cache or "")
     for one in _attributes(said):
         if _CAPACITOR.fullmatch(one.name) and one.value is not None:

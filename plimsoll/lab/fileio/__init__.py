@@ -17,7 +17,7 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.validation import Problem, problems_of
 from plimsoll.lab.fileio.fio import PRESETS, FsyncMatrix, FsyncSettings
-from plimsoll.lab.fileio.measure import Settings, bench_of, cache_caution, run_matrix, table
+from plimsoll.lab.fileio.measure import Settings, cache_caution, make_bench, run_matrix, table
 from plimsoll.lab.fileio.sysbench import THREADS, FileioSettings, Matrix
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.rundir.volumes import AnyCell
@@ -97,10 +97,10 @@ def fileio(
 
     Exit codes: 0 all cells are measured; 1 interrupted; 2 wrong usage, or sysbench or fio failed.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    settings = settings_of(directory, given, fsync=fsync)
+    settings = check_settings(directory, given, fsync=fsync)
     try:
-        with progress_bar(bench_of(settings).program, "cells", is_shown(progress)) as show:
-            cells = asyncio.run(_measured(settings, out, resume, show))
+        with progress_bar(make_bench(settings).program, "cells", is_shown(progress)) as show:
+            cells = asyncio.run(_measure(settings, out, resume, show))
     except KeyboardInterrupt:
         click.echo(f"Interrupted. Finished cells are in {out}: continue with --resume.", err=True)
         ctx.exit(1)
@@ -110,7 +110,7 @@ def fileio(
         click.echo(table(cells))
 
 
-async def _measured(
+async def _measure(
     settings: Settings, out: Path, resume: bool, show: Callable[[int, int], None]
 ) -> list[AnyCell]:
     machine = LocalMachine()
@@ -124,7 +124,7 @@ async def _measured(
         await machine.close()
 
 
-def settings_of(
+def check_settings(
     directory: Path, given: Mapping[str, Any], *, fsync: bool = False
 ) -> FileioSettings | FsyncSettings:
     """Return checked settings; lists come as `1,8`. Raises SettingsError with all problems."""
@@ -133,7 +133,7 @@ def settings_of(
         if name in values:
             values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
     alien = [] if fsync else [name for name in _OF_FSYNC if name in values]
-    said = [f"--{_dashed(name)}: goes with --fsync: add that, or leave it out" for name in alien]
+    said = [f"--{_option_name(name)}: goes with --fsync: add that, or leave it out" for name in alien]
     model = FsyncSettings if fsync else FileioSettings
     kept = {name: value for name, value in values.items() if name not in alien}
     try:
@@ -143,7 +143,7 @@ def settings_of(
         # A list whose items are refused counts as too short as well: that is no problem of its own.
         items = {_option(one) for one in problems if len(one.at) > 1}
         refused = [one for one in problems if len(one.at) > 1 or _option(one) not in items]
-        said += [f"--{_option(one)}: {one.text if one.at else _dashed(one.text)}" for one in refused]
+        said += [f"--{_option(one)}: {one.text if one.at else _option_name(one.text)}" for one in refused]
     if said:
         raise SettingsError("\n".join(said))
     return settings
@@ -151,8 +151,8 @@ def settings_of(
 
 def _option(problem: Problem) -> str:
     """Return the option that is at fault; of a preset with others beside it, that."""
-    return _dashed(str(problem.at[0])) if problem.at else "preset"
+    return _option_name(str(problem.at[0])) if problem.at else "preset"
 
 
-def _dashed(name: str) -> str:
+def _option_name(name: str) -> str:
     return name.replace("_", "-")

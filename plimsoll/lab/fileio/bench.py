@@ -106,7 +106,7 @@ class OnVolume(StrictModel):
         return self.volume or self.directory
 
 
-def once(value: tuple[Any, ...]) -> tuple[Any, ...]:
+def refuse_repeats(value: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return `value` if it names nothing twice. Raises ValueError."""
     if len(set(value)) != len(value):
         raise ValueError("must not name anything twice")

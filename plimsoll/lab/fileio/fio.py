@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, fie
 from plimsoll.common.units import Size, listed, size_text
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench, FileioError, OnVolume, once
+from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench, FileioError, OnVolume, refuse_repeats
 from plimsoll.lab.machine import Done
 from plimsoll.lab.names import StrictModel
 from plimsoll.rundir.volumes import Call, Engine, Figure, FsyncCase, FsyncCell, Preset, WritingTest
@@ -35,20 +35,20 @@ class FsyncMatrix(StrictModel):
     preset: Preset | None = Field(
         None, description="etcd: its recipe alone. Default: that recipe, and the cells of all other keys."
     )
-    calls: Annotated[tuple[Call, ...], AfterValidator(once)] = Field(
+    calls: Annotated[tuple[Call, ...], AfterValidator(refuse_repeats)] = Field(
         ("fdatasync", "fsync"), min_length=1, description="Calls to measure: fdatasync, fsync."
     )
-    tests: Annotated[tuple[WritingTest, ...], AfterValidator(once)] = Field(
+    tests: Annotated[tuple[WritingTest, ...], AfterValidator(refuse_repeats)] = Field(
         ("seqwr",), min_length=1, description="What is written before each call: seqwr, rndwr."
     )
-    engines: Annotated[tuple[Engine, ...], AfterValidator(once)] = Field(
+    engines: Annotated[tuple[Engine, ...], AfterValidator(refuse_repeats)] = Field(
         ("sync",), min_length=1, description="fio's engines: sync, psync, pvsync2, libaio, io_uring."
     )
-    block_sizes: Annotated[tuple[Annotated[Size, Field(ge=1, le=1 << 26)], ...], AfterValidator(once)] = (
-        Field(BLOCK_SIZES, min_length=1, description="Sizes of a write.")
-    )
-    threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(once)] = Field(
-        THREADS, min_length=1, description="Numbers of threads, each with a file of its own."
+    block_sizes: Annotated[
+        tuple[Annotated[Size, Field(ge=1, le=1 << 26)], ...], AfterValidator(refuse_repeats)
+    ] = Field(BLOCK_SIZES, min_length=1, description="Sizes of a write.")
+    threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(refuse_repeats)] = (
+        Field(THREADS, min_length=1, description="Numbers of threads, each with a file of its own.")
     )
     file_size: Annotated[Size, Field(gt=0)] = Field(2 << 30, description="Total size of all test files.")
     time_s: int = Field(30, ge=1, le=86_400, description="Seconds to measure each cell.")
@@ -150,7 +150,7 @@ class Fio(Bench[FsyncCase]):
             f"--{case.call}=1",
             f"--size={size_bytes if size_bytes % (1 << 20) else f'{size_bytes >> 20}m'}",
             f"--bs={case.block_bytes}",
-            *([] if case.preset else _of_matrix(case)),
+            *([] if case.preset else _matrix_options(case)),
             f"--runtime={most_s(case)}",
             # As processes, fio's jobs are sessions of their own: one can outlive fio.
             "--thread",
@@ -176,7 +176,7 @@ class Fio(Bench[FsyncCase]):
         return [["rm", "-f", "--", *files], ["rmdir", "--", self.folder]]
 
 
-def _of_matrix(case: FsyncCase) -> list[str]:
+def _matrix_options(case: FsyncCase) -> list[str]:
     """Return what etcd's recipe leaves open."""
     return [
         "--iodepth=1",
@@ -237,7 +237,7 @@ def fsync_cell(volume: str, case: FsyncCase, output: FioOutput) -> FsyncCell:
 def parse_fio(printed: str) -> FioOutput:
     """Read what fio printed, which may say other things before its JSON. Raises FileioError."""
     needs = "it must be version 3.19 or newer (apt-get install fio): "
-    return of_job(printed, _output, FileioError, needs)
+    return read_fio_job(printed, _output, FileioError, needs)
 
 
 def _output(job: dict[str, Any], version: str) -> FioOutput:
@@ -276,7 +276,7 @@ def _ms(value_ns: float) -> float:
 Read = TypeVar("Read")
 
 
-def of_job(
+def read_fio_job(
     printed: str, read: Callable[[dict[str, Any], str], Read], failure: type[LabError], needs: str = ""
 ) -> Read:
     """Return what `read` makes of the one job that fio printed, and of fio's version.

@@ -42,7 +42,7 @@ async def run_matrix(
     The files are removed at the end in any case. `on_step` gets what is about to be done, and whether
     that measures a cell. Raises FileioError, MachineError, OutputError.
     """
-    bench = bench_of(settings)
+    bench = make_bench(settings)
     cells = settings.keyed(settings.name)
     finished = latest(read_cells(kept_in), cells)
     if finished and not resume:
@@ -60,7 +60,7 @@ async def run_matrix(
             await _prepare(machine, bench, settings, on_step)
             for number, case in enumerate(to_do, len(done) + 1):
                 on_step(case.says, True)
-                append_cell(kept_in, await _measured(machine, bench, case))
+                append_cell(kept_in, await _measure_cell(machine, bench, case))
                 on_progress(number, len(cells))
                 if bench.cuts_off(case) and number < len(cells):
                     await _prepare(machine, bench, settings, on_step)
@@ -103,7 +103,7 @@ async def _prepare(
     patience_s = _END_S + settings.file_size / SLOWEST_BYTES_PER_S
     done = await machine.run(command, timeout_s=patience_s, check=False)
     if done.status == _NOT_FOUND:
-        raise _not_installed(machine, bench)
+        raise _explain_missing(machine, bench)
     if done.status:
         words = bench.complaint(done) or done.err
         raise MachineError(machine.name, "cannot write the test files", command, words, done.status)
@@ -116,11 +116,11 @@ async def _check_space(machine: Machine, bench: Bench[Any], settings: Settings) 
         raise FileioError(problem)
 
 
-async def _measured(machine: Machine, bench: Bench[Any], case: AnyCase) -> AnyCell:
+async def _measure_cell(machine: Machine, bench: Bench[Any], case: AnyCase) -> AnyCell:
     patience_s = bench.most_s(case) + _END_S
     ran = await machine.run(bench.run(case), timeout_s=patience_s, check=False)
     if ran.status == _NOT_FOUND:
-        raise _not_installed(machine, bench)
+        raise _explain_missing(machine, bench)
     if ran.status:
         raise FileioError(
             f"{case.says}: {bench.program} ended with status {ran.status}: "
@@ -129,7 +129,7 @@ async def _measured(machine: Machine, bench: Bench[Any], case: AnyCase) -> AnyCe
     return bench.cell(case, ran.out)
 
 
-def _not_installed(machine: Machine, bench: Bench[Any]) -> FileioError:
+def _explain_missing(machine: Machine, bench: Bench[Any]) -> FileioError:
     return FileioError(f"{machine.name}: {bench.program} is not installed: apt-get install {bench.program}")
 
 
@@ -142,7 +142,7 @@ async def _clean_up(machine: Machine, bench: Bench[Any]) -> None:
         )
 
 
-def bench_of(settings: Settings) -> Bench[Any]:
+def make_bench(settings: Settings) -> Bench[Any]:
     """Return the program that measures `settings`. Pure."""
     return Fio(settings) if isinstance(settings, FsyncSettings) else Sysbench(settings)
 
@@ -156,7 +156,7 @@ def written_bytes(settings: Matrix | FsyncMatrix, cells: Cells) -> int:
 
 def commands(settings: Settings, cells: Iterable[AnyCase]) -> list[list[str]]:
     """Return the commands with which `run_matrix` measures `cells`, without those that only look. Pure."""
-    bench, to_do = bench_of(settings), list(cells)
+    bench, to_do = make_bench(settings), list(cells)
     files = bench.files()
     found = [bench.make_folder(), *([files] if files else [])]
     for number, case in enumerate(to_do, 1):

@@ -22,7 +22,7 @@ from pydantic import Field
 from plimsoll.common.units import Size
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.fileio.fio import of_job
+from plimsoll.lab.fileio.fio import read_fio_job
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.step import Command, Look, Remains
@@ -219,7 +219,7 @@ def _fio(folder: str, name: str, size_bytes: int, direct: bool) -> list[str]:
 
 def written(output: str) -> Written:
     """Return what fio's JSON says of what it wrote; it may say other things before. Raises LabError."""
-    return of_job(output, _written, LabError)
+    return read_fio_job(output, _written, LabError)
 
 
 def _written(job: dict[str, Any], _: str) -> Written:

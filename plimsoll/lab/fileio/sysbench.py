@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from plimsoll.common.units import AS_SIZE, counted
-from plimsoll.lab.fileio.bench import Bench, FileioError, OnVolume, once
+from plimsoll.lab.fileio.bench import Bench, FileioError, OnVolume, refuse_repeats
 from plimsoll.lab.machine import Done
 from plimsoll.lab.names import StrictModel
 from plimsoll.rundir.volumes import MatrixCell
@@ -44,11 +44,11 @@ class MatrixCase(NamedTuple):
 class Matrix(StrictModel):
     """The cells that are measured. A field's description is its help text."""
 
-    tests: Annotated[tuple[Test, ...], AfterValidator(once)] = Field(
+    tests: Annotated[tuple[Test, ...], AfterValidator(refuse_repeats)] = Field(
         TESTS, min_length=1, description="Tests: rndrd, seqrd, rndwr, seqwr, rndrw."
     )
-    threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(once)] = Field(
-        THREADS, min_length=1, description="Numbers of threads."
+    threads: Annotated[tuple[Annotated[int, Field(ge=1, le=1024)], ...], AfterValidator(refuse_repeats)] = (
+        Field(THREADS, min_length=1, description="Numbers of threads.")
     )
     file_size: Annotated[int, AS_SIZE, AfterValidator(_whole)] = Field(
         2 << 30, gt=0, le=1 << 50, description="Total size of all test files."
@@ -117,7 +117,7 @@ class Sysbench(Bench[MatrixCase]):
 
     def cell(self, case: MatrixCase, printed: str) -> MatrixCell:
         """Return the cell that sysbench printed. Raises FileioError."""
-        return cell_of(self._settings, case, parse_output(printed))
+        return parse_cell(self._settings, case, parse_output(printed))
 
     def complaint(self, done: Done) -> str:
         """Return sysbench's own error: a line with FATAL on either stream."""
@@ -182,7 +182,7 @@ class Output:
     buckets: tuple[Bucket, ...]
 
 
-def cell_of(settings: FileioSettings, case: MatrixCase, output: Output) -> MatrixCell:
+def parse_cell(settings: FileioSettings, case: MatrixCase, output: Output) -> MatrixCell:
     """Return the cell that sysbench's output makes. Pure."""
     slow = p999(output.buckets, output.max_ms)
     rates = output.reads_per_s + output.writes_per_s + output.fsyncs_per_s
@@ -252,11 +252,11 @@ def p999(buckets: Sequence[Bucket], max_ms: float) -> Percentile | None:
     for bucket in buckets:
         seen += bucket.count
         if seen >= rank:
-            return _around(bucket.value_ms, max_ms + 0.005)
+            return _bound_by(bucket.value_ms, max_ms + 0.005)
     return None  # not reached: the last bucket holds the last rank
 
 
-def _around(value_ms: float, max_ms: float) -> Percentile:
+def _bound_by(value_ms: float, max_ms: float) -> Percentile:
     low_ms = (value_ms - _PRINTED_MS) * math.exp(-_HALF_STEP)
     high_ms = (value_ms + _PRINTED_MS) * math.exp(_HALF_STEP)
     if value_ms <= _LEAST_MS + _PRINTED_MS:

@@ -17,10 +17,10 @@ from plimsoll.lab.machine.process import (
     GuardedProcess,
     Process,
     Reader,
-    begun_or_ended,
-    guarded,
+    begin_or_end,
+    decode_output,
+    guard_command,
     run_guarded,
-    text_of,
 )
 
 
@@ -93,7 +93,7 @@ class LocalMachine:
         if self._become:
             return (await self.run(["cat", "--", path])).out
         try:
-            return text_of(await asyncio.to_thread(Path(path).read_bytes))
+            return decode_output(await asyncio.to_thread(Path(path).read_bytes))
         except OSError as error:
             raise MachineError(self.name, f"{path} cannot be read: {error.strerror}") from None
 
@@ -105,14 +105,14 @@ class LocalMachine:
         await asyncio.gather(*(channel.status() for channel in self._channels))
 
     async def _channel(self, command: Sequence[str], stdin_bytes: int | None) -> "_LocalChannel":
-        channel = await begun_or_ended(self._begun(command, stdin_bytes))
+        channel = await begin_or_end(self._begin(command, stdin_bytes))
         self._channels = [one for one in self._channels if one.runs] + [channel]
         return channel
 
-    async def _begun(self, command: Sequence[str], stdin_bytes: int | None) -> "_LocalChannel":
+    async def _begin(self, command: Sequence[str], stdin_bytes: int | None) -> "_LocalChannel":
         try:
             process = await asyncio.create_subprocess_exec(
-                *guarded(command, stdin_bytes, self._become),
+                *guard_command(command, stdin_bytes, self._become),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -188,10 +188,10 @@ class SshMachine:
             await connection.wait_closed()
 
     async def _channel(self, command: Sequence[str], stdin_bytes: int | None) -> "_SshChannel":
-        connection = await self._connected()
-        return await begun_or_ended(self._begun(connection, command, stdin_bytes))
+        connection = await self._connect()
+        return await begin_or_end(self._begin(connection, command, stdin_bytes))
 
-    async def _begun(
+    async def _begin(
         self, connection: asyncssh.SSHClientConnection, command: Sequence[str], stdin_bytes: int | None
     ) -> "_SshChannel":
         try:
@@ -202,7 +202,7 @@ class SshMachine:
             raise MachineError(self.name, f"cannot be started: {error}", command) from None
         return _SshChannel(process, self.name, command)
 
-    async def _connected(self) -> asyncssh.SSHClientConnection:
+    async def _connect(self) -> asyncssh.SSHClientConnection:
         async with self._connecting:
             if self._connection is None or self._connection.is_closed():
                 try:
@@ -215,7 +215,7 @@ class SshMachine:
 
 def command_line(command: Sequence[str], stdin_bytes: int | None = None, become: bool = False) -> str:
     """Return `command` under the guard as one line for the account's shell. Pure."""
-    return shlex.join(guarded(command, stdin_bytes, become))
+    return shlex.join(guard_command(command, stdin_bytes, become))
 
 
 class _SshChannel:

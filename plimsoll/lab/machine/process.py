@@ -85,7 +85,7 @@ class Channel(Protocol):
 Begun = TypeVar("Begun", bound=Channel)
 
 
-async def begun_or_ended(beginning: Awaitable[Begun]) -> Begun:
+async def begin_or_end(beginning: Awaitable[Begun]) -> Begun:
     """Return the channel of a command that begins; cancelled meanwhile, it first ends that command.
 
     Cancelled in the middle, a command could have begun already, and nobody would hold the line to its guard.
@@ -95,7 +95,7 @@ async def begun_or_ended(beginning: Awaitable[Begun]) -> Begun:
         return await asyncio.shield(begun)
     except asyncio.CancelledError:
         with contextlib.suppress(MachineError):
-            await _ended(await begun)
+            await _end_command(await begun)
         raise
 
 
@@ -168,12 +168,12 @@ async def run_guarded(
             await asyncio.gather(*(output.fill(channel) for output in outputs))
             status = await channel.status()
     except TimeoutError:
-        await _ended(channel)
+        await _end_command(channel)
         raise MachineError(machine, f"did not end within {timeout_s:g} s", command) from None
     except BaseException:
-        await _ended(channel)
+        await _end_command(channel)
         raise
-    out, err = (text_of(bytes(output.data)) for output in outputs)
+    out, err = (decode_output(bytes(output.data)) for output in outputs)
     if any(output.too_long for output in outputs):
         raise MachineError(machine, f"printed more than {_MOST_BYTES >> 20} MiB", command)
     if check and status:
@@ -201,14 +201,14 @@ class _Output:
                     channel.close()
 
 
-async def _ended(channel: Channel) -> None:
+async def _end_command(channel: Channel) -> None:
     """Close the guard's input, and wait until it has ended the command, whose pipes must not be full."""
     channel.close()
     with contextlib.suppress(MachineError):
-        await asyncio.shield(asyncio.gather(_drained(channel.out), _drained(channel.err), channel.status()))
+        await asyncio.shield(asyncio.gather(_drain(channel.out), _drain(channel.err), channel.status()))
 
 
-async def _drained(reader: Reader) -> None:
+async def _drain(reader: Reader) -> None:
     while await _some(reader):
         pass
 
@@ -260,13 +260,13 @@ exit "$_status"
 """
 
 
-def guarded(command: Sequence[str], stdin_bytes: int | None, become: bool) -> list[str]:
+def guard_command(command: Sequence[str], stdin_bytes: int | None, become: bool) -> list[str]:
     """Return `command` under the guard; `stdin_bytes` of input come first, `become` makes it root. Pure."""
     before = ["sudo", "-n", "--"] if become else []
     return [*before, "sh", "-c", _GUARD, "sh", "" if stdin_bytes is None else str(stdin_bytes), *command]
 
 
-def text_of(data: bytes) -> str:
+def decode_output(data: bytes) -> str:
     r"""Return `data` as text; what is not UTF-8 is spelled out (`\xff`)."""
     return data.decode("utf-8", "backslashreplace")
 
@@ -299,9 +299,9 @@ class LineSplit:
         if begun and begun != self._given and (self._is_progress or begun != self._rest):
             lines.append(begun)
             self._given = begun
-        return [text_of(line) for line in lines]
+        return [decode_output(line) for line in lines]
 
     def end(self) -> list[str]:
         """Return the last line where it had no end."""
         rest, self._rest = self._rest.removesuffix(b"\r"), b""
-        return [text_of(rest)] if rest and rest != self._given else []
+        return [decode_output(rest)] if rest and rest != self._given else []

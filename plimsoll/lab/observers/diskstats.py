@@ -53,7 +53,7 @@ def read(texts: tuple[str, ...]) -> Reading:
     }
 
 
-def watched(text: str, whole: Iterable[str], chosen: Iterable[str]) -> tuple[str, ...]:
+def choose_devices(text: str, whole: Iterable[str], chosen: Iterable[str]) -> tuple[str, ...]:
     """Return the devices of diskstats `text` that get columns: the chosen ones, or else all whole disks.
 
     `whole` are the names in /sys/block, where partitions are not. Loop devices, RAM disks and the like must
@@ -67,7 +67,7 @@ def watched(text: str, whole: Iterable[str], chosen: Iterable[str]) -> tuple[str
     return tuple(name for name in parse(text) if name in disks and not _LEFT_OUT.fullmatch(name))
 
 
-def _of_device(device: str) -> tuple[Column, ...]:
+def _device_columns(device: str) -> tuple[Column, ...]:
     def field(name: str) -> str:
         return f"{device} {name}"
 
@@ -86,18 +86,18 @@ def _of_device(device: str) -> tuple[Column, ...]:
     )
 
 
-COLUMNS = _of_device("DEVICE")  # as they are documented
+COLUMNS = _device_columns("DEVICE")  # as they are documented
 
 
 def columns(devices: Iterable[str]) -> tuple[Column, ...]:
     """Return the columns of `devices`."""
-    return tuple(column for device in devices for column in _of_device(device))
+    return tuple(column for device in devices for column in _device_columns(device))
 
 
 async def _prepare(machine: Machine, options: ObserverOptions, _say: Say) -> Source:
     (text,) = await read_files(machine, PATHS)
     listed = await machine.run(["ls", "/sys/block"])
-    devices = watched(text or "", listed.out.split(), options.disks)
+    devices = choose_devices(text or "", listed.out.split(), options.disks)
     return Source("diskstats", columns(devices), read, PATHS)
 
 

@@ -31,7 +31,7 @@ from plimsoll.lab.observers.observer import (
     read_files,
 )
 from plimsoll.lab.observers.settings import ObserverOptions
-from plimsoll.lab.observers.zpool import imported_pools
+from plimsoll.lab.observers.zpool import find_pools
 
 ARC_PATHS = ("/proc/spl/kstat/zfs/arcstats",)
 ZIL_PATHS = ("/proc/spl/kstat/zfs/zil",)
@@ -142,10 +142,10 @@ class Groups:
         now_ns = instant_ns(clock)
         found = {_DELAYED: parse_kstat(delays).get(_DELAYED)}
         for pool, text in zip(self._pools, groups, strict=True):
-            found |= self._of_pool(pool, parse_groups(text), now_ns)
+            found |= self._pool_row(pool, parse_groups(text), now_ns)
         return {name: value for name, value in found.items() if value is not None}
 
-    def _of_pool(self, pool: str, groups: Sequence[Group], now_ns: float | None) -> dict[str, float | None]:
+    def _pool_row(self, pool: str, groups: Sequence[Group], now_ns: float | None) -> dict[str, float | None]:
         ended = [group for group in groups if group.state == _COMMITTED]
         if not ended:
             return {}
@@ -184,7 +184,7 @@ TXG_COLUMNS = txg_columns(["POOL"])  # as they are documented
 
 
 async def _prepare_txg(machine: Machine, options: ObserverOptions, say: Say) -> Source | None:
-    pools = await imported_pools(machine, options.pools, "txg", say)
+    pools = await find_pools(machine, options.pools, "txg", say)
     if not pools:
         return None
     groups = Groups(pools)

@@ -12,7 +12,7 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.observer import END, Column, Observer, Pair, Say, Watch, gauge, number, rounds
 from plimsoll.lab.observers.settings import ObserverOptions
-from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, imported_pools
+from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, find_pools
 
 _WORDS = ("zpool", "iostat", "-w", "-H", "-p")
 _MS_OF_NS = 1 / 1e6
@@ -114,7 +114,7 @@ COLUMNS = columns(["POOL"])  # as they are documented
 
 
 async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watch | None:
-    pools = await imported_pools(machine, options.pools, "poolwaits", say)
+    pools = await find_pools(machine, options.pools, "poolwaits", say)
     if not pools:
         return None
     try:

@@ -1,6 +1,6 @@
 """Samples all observers of a host once a second, at absolute deadlines, into `host.csv` of a run directory.
 
-A run's start is known only once it has begun; `place` brings the file into its directory then.
+A run's start is known only once it has begun; `copy_host_samples` brings the file into its directory then.
 """
 
 import asyncio
@@ -155,7 +155,7 @@ def next_due_ns(start_ns: int, now_ns: int) -> int:
     return start_ns + (max(0, now_ns - start_ns) // _PERIOD_NS + 1) * _PERIOD_NS
 
 
-async def sampler_of(machine: Machine, settings: ObserverSettings, say: Say) -> Sampler:
+async def prepare_sampler(machine: Machine, settings: ObserverSettings, say: Say) -> Sampler:
     """Return the sampler of `settings`, whose columns are fixed from here on. Raises MachineError.
 
     `say` gets a sentence for each thing that this host lacks.
@@ -164,12 +164,12 @@ async def sampler_of(machine: Machine, settings: ObserverSettings, say: Say) -> 
     observed = [
         await find_observer(name).prepare(machine, settings, said.append) for name in settings.observe
     ]
-    for sentence in said_once(said):
+    for sentence in merge_repeats(said):
         say(sentence)
     return Sampler(machine, [one for one in observed if one is not None], say)
 
 
-def said_once(said: Sequence[str]) -> list[str]:
+def merge_repeats(said: Sequence[str]) -> list[str]:
     """Return sentences `OBSERVER: TEXT`, those of one text as one that names all observers. Pure."""
     names: dict[str, list[str]] = {}
     for sentence in said:
@@ -178,7 +178,7 @@ def said_once(said: Sequence[str]) -> list[str]:
     return [f"{', '.join(each)}: {text}" for text, each in names.items()]
 
 
-def place(source: Path, directory: Path, later_ns: int) -> Path:
+def copy_host_samples(source: Path, directory: Path, later_ns: int) -> Path:
     """Write `source`, shifted, as `host.csv` of the run directory `directory`, by rename; `source` stays.
 
     `later_ns` is how much later the run began than the instant that `source` counts from, such as the
@@ -186,13 +186,13 @@ def place(source: Path, directory: Path, later_ns: int) -> Path:
     """
     path = directory / HOST_FILE
     try:
-        replace_text(path, shifted(source.read_text(encoding="utf-8"), later_ns))
+        replace_text(path, shift_rows(source.read_text(encoding="utf-8"), later_ns))
     except OSError as error:
         raise write_error(path, error) from None
     return path
 
 
-def shifted(text: str, later_ns: int) -> str:
+def shift_rows(text: str, later_ns: int) -> str:
     """Return `text` of a host.csv with `t_ns` counted from an instant `later_ns` later. Pure.
 
     Rows of before the run have a negative `t_ns`. A last line that was cut off is left out.

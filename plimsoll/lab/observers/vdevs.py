@@ -10,7 +10,7 @@ from plimsoll.lab.observers import zpool
 from plimsoll.lab.observers.observer import Column, Observer, Pair, Say, Watch, gauge
 from plimsoll.lab.observers.poolstate import Leaf, parse_status
 from plimsoll.lab.observers.settings import ObserverOptions
-from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, imported_pools
+from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, find_pools
 
 MOST = 32  # vdevs that have columns
 # Full paths of what links point to: the same in `zpool status`, and never the name of a mirror.
@@ -103,7 +103,7 @@ def _groups(pool: str, leaves: Sequence[Leaf]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _of_vdev(shown: str, key: str) -> tuple[Column, ...]:
+def _vdev_columns(shown: str, key: str) -> tuple[Column, ...]:
     return (
         gauge(f"{shown}_reads_per_s", f"{key} reads"),
         gauge(f"{shown}_writes_per_s", f"{key} writes"),
@@ -127,16 +127,16 @@ def columns(leaves: Leaves) -> tuple[Column, ...]:
         column
         for pool, each in leaves.items()
         for name, shown in safe_names([leaf.name for leaf in each]).items()
-        for column in _of_vdev(f"{pool}/{shown}", f"{pool}/{name}")
+        for column in _vdev_columns(f"{pool}/{shown}", f"{pool}/{name}")
     ]
-    return (*apart, *watched[: MOST * len(_of_vdev("", ""))])
+    return (*apart, *watched[: MOST * len(_vdev_columns("", ""))])
 
 
 COLUMNS = columns({"POOL": [Leaf("VDEV", "")]})  # as they are documented
 
 
 async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watch | None:
-    pools = await imported_pools(machine, options.pools, "vdevs", say)
+    pools = await find_pools(machine, options.pools, "vdevs", say)
     if not pools:
         return None
     try:

@@ -41,7 +41,7 @@ FORMS = (
 )
 
 
-async def imported_pools(machine: Machine, pools: Sequence[str], name: str, say: Say) -> Sequence[str]:
+async def find_pools(machine: Machine, pools: Sequence[str], name: str, say: Say) -> Sequence[str]:
     """Return `pools`, or all imported ones where none is named; nothing, and the reason, where there is none.
 
     `name` is the observer's that asks.
@@ -94,7 +94,7 @@ def _figure(word: str) -> float | None:
     return float(found[1]) * float(1 << 10 * " KMGTPEZ".index(found[2] or " "))
 
 
-def _of_pool(pool: str) -> tuple[Column, ...]:
+def _pool_columns(pool: str) -> tuple[Column, ...]:
     def field(name: str) -> str:
         return f"{pool} {name}"
 
@@ -112,12 +112,12 @@ def _of_pool(pool: str) -> tuple[Column, ...]:
     )
 
 
-COLUMNS = _of_pool("POOL")  # as they are documented
+COLUMNS = _pool_columns("POOL")  # as they are documented
 
 
 def columns(pools: Sequence[str]) -> tuple[Column, ...]:
     """Return the columns of `pools`."""
-    return tuple(column for pool in pools for column in _of_pool(pool))
+    return tuple(column for pool in pools for column in _pool_columns(pool))
 
 
 class Lines:
@@ -145,7 +145,7 @@ class Lines:
 
 
 async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watch | None:
-    pools = await imported_pools(machine, options.pools, "zpool", say)
+    pools = await find_pools(machine, options.pools, "zpool", say)
     if not pools:
         return None
     try:

@@ -99,25 +99,25 @@ class ProxmoxApi:
             self._numbers = dict(call.params).get("vmid")
             return await self._free(set())
         if call.method == "POST" and call.path.endswith("/clone"):
-            return await self._cloned(call)
-        answer = await self._worked(call, dict(call.params))
+            return await self._clone(call)
+        answer = await self._work(call, dict(call.params))
         if call.path.endswith(_ADDRESSES):
             if address := guest_address(answer):
                 return {"address": address}
             raise ApiError(
-                f"{self._where(call)}: the guest has no address: does its network assign one?",
+                f"{self._describe_call(call)}: the guest has no address: does its network assign one?",
                 FaultKind.LATER,
             )
         return answer
 
-    async def _worked(self, call: Call, params: Mapping[str, str]) -> Any:
+    async def _work(self, call: Call, params: Mapping[str, str]) -> Any:
         """Make the request and wait for its task, again and again while the machine is locked."""
         until_s = time.monotonic() + self._lock_s
         while True:
             try:
                 answer = await self._request(call.method, call.path, params)
                 if call.task_timeout_s is not None and (begun := task(answer)):
-                    await self._done(begun, call.task_timeout_s, call)
+                    await self._await_task(begun, call.task_timeout_s, call)
                 return answer
             except ApiError as error:
                 if error.kind is not FaultKind.LOCKED or time.monotonic() >= until_s:
@@ -138,11 +138,11 @@ class ProxmoxApi:
                     raise
             await asyncio.sleep(self._pause_s)
 
-    async def _cloned(self, call: Call) -> Any:
+    async def _clone(self, call: Call) -> Any:
         params, taken = dict(call.params), set[str]()
         while True:
             try:
-                return {"upid": await self._worked(call, params), "newid": params["newid"]}
+                return {"upid": await self._work(call, params), "newid": params["newid"]}
             except ApiError as error:
                 taken.add(params["newid"])
                 if error.kind is not FaultKind.TAKEN or len(taken) >= _NUMBERS:
@@ -169,11 +169,11 @@ class ProxmoxApi:
             "remove guests, or widen vmid_range"
         )
 
-    async def _done(self, begun: Task, timeout_s: float, call: Call) -> None:
+    async def _await_task(self, begun: Task, timeout_s: float, call: Call) -> None:
         """Wait for a task. Raises ApiError where it fails, or lasts too long: then it is stopped."""
         exit_status = await self._exit_status(begun, timeout_s, call.says, stop=True)
-        if not succeeded(exit_status):
-            raise failed(self._where(call), exit_status, await self._log(begun))
+        if not is_success(exit_status):
+            raise failed(self._describe_call(call), exit_status, await self._log(begun))
 
     async def _exit_status(self, begun: Task, timeout_s: float, what: str, stop: bool = False) -> str:
         until_s = time.monotonic() + timeout_s
@@ -214,7 +214,7 @@ class ProxmoxApi:
             return []
         return [str(row.get("t", "")) for row in rows or ()][-_LOG_LINES:]
 
-    def _where(self, call: Call) -> str:
+    def _describe_call(self, call: Call) -> str:
         return f"{self._connection.api}: {call.says}"
 
 
@@ -224,7 +224,7 @@ def task(answer: Any) -> Task | None:
     return Task(answer, found["node"], found["kind"], found["id"], found["user"]) if found else None
 
 
-def succeeded(exit_status: str) -> bool:
+def is_success(exit_status: str) -> bool:
     """Return whether a task that ended did what it was for; warnings do not count."""
     return exit_status == "OK" or exit_status.startswith("WARNINGS")
 

@@ -150,11 +150,11 @@ class ApiConnection:
     def ask(self, method: str, path: str, params: Mapping[str, str]) -> Any:
         """Return the `data` of the answer. Raises ApiError, never with the token's secret in it."""
         try:
-            return self._asked(method, path, params)
+            return self._ask(method, path, params)
         except ApiError as error:
             raise ApiError(str(error).replace(self.token.secret, REDACTED), error.kind) from None
 
-    def _asked(self, method: str, path: str, params: Mapping[str, str]) -> Any:
+    def _ask(self, method: str, path: str, params: Mapping[str, str]) -> Any:
         what = f"{method} {path}"
         resource = self._root(path.strip("/"))
         verb = {"GET": resource.get, "POST": resource.post, "PUT": resource.put, "DELETE": resource.delete}
@@ -163,7 +163,7 @@ class ApiConnection:
         except ResourceException as error:
             raise answered(self.api, what, error.status_code, error.content, error.errors) from None
         except requests.exceptions.RequestException as error:
-            raise self._failed(what, error) from None
+            raise self._explain_failure(what, error) from None
         except (KeyError, TypeError, AttributeError):
             raise self._no_proxmox(what) from None
         if isinstance(answer, dict) and isinstance(answer.get("errors"), bytes):
@@ -175,11 +175,11 @@ class ApiConnection:
             f"{self.api}: {what}: the answer does not come from Proxmox's API: are host and port right?"
         )
 
-    def _failed(self, what: str, error: requests.exceptions.RequestException) -> ApiError:
+    def _explain_failure(self, what: str, error: requests.exceptions.RequestException) -> ApiError:
         """Return the sentence for a request that was not answered."""
         where, causes = f"{self.api}: {what}", list(_causes(error))
         if isinstance(error, requests.exceptions.SSLError):
-            return self._untrusted(error)
+            return self._explain_distrust(error)
         if any(type(cause).__name__ == "NameResolutionError" for cause in causes):
             return ApiError(f"{self.api}: the host name is unknown: is api right?", FaultKind.UNREACHED)
         if any(type(cause).__name__ in _NEVER_SENT for cause in causes):
@@ -199,11 +199,11 @@ class ApiConnection:
             )
         return ApiError(f"{where}: the connection broke ({plain(causes[-1])})", FaultKind.UNSURE)
 
-    def _untrusted(self, error: requests.exceptions.SSLError) -> ApiError:
+    def _explain_distrust(self, error: requests.exceptions.SSLError) -> ApiError:
         if found := _FINGERPRINTS.search(str(error)):
             return ApiError(
                 f"{self.api}: its certificate does not match fingerprint "
-                f"(it is {_with_colons(found[1])}): was it renewed, or does another machine answer?"
+                f"(it is {_put_colons(found[1])}): was it renewed, or does another machine answer?"
             )
         why = next(
             (cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)), None
@@ -259,7 +259,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             yield cause
 
 
-def _with_colons(digits: str) -> str:
+def _put_colons(digits: str) -> str:
     return ":".join(digits[i : i + 2] for i in range(0, len(digits), 2)).upper()
 
 

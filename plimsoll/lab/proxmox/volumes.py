@@ -47,7 +47,7 @@ class Volume:
         }
 
 
-def volumes_of(config: Mapping[str, Any]) -> list[Volume]:
+def parse_volumes(config: Mapping[str, Any]) -> list[Volume]:
     """Return the volumes that a configuration has, in the order of their slots; no CD-ROM drives.
 
     Disks of firmware (efidisk0, tpmstate0) carry no data of the site, and are left out.
@@ -101,7 +101,7 @@ def storage_facts(storage: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kind, "kind": KINDS.get(str(kind), kind), **kept}
 
 
-def dataset_of(storage: Mapping[str, Any], volume: str) -> str | None:
+def find_dataset(storage: Mapping[str, Any], volume: str) -> str | None:
     """Return the dataset that `volume` is, such as tank/vm-105-disk-0; None where the storage is not ZFS.
 
     `volume` is what stands behind the storage's name; a linked clone has its base before a slash.
@@ -117,7 +117,7 @@ def is_of_node(storage: Mapping[str, Any]) -> bool:
     return storage.get("type") == _HERE
 
 
-def folder_of(storage: Mapping[str, Any]) -> str | None:
+def find_folder(storage: Mapping[str, Any]) -> str | None:
     """Return the folder of a storage of files on the node's own disks; None of every other."""
     path = storage.get("path")
     return path if storage.get("type") == "dir" and isinstance(path, str) and path.startswith("/") else None

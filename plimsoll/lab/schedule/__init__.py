@@ -21,7 +21,7 @@ from plimsoll.lab.schedule.installation import (
     Kind,
     Schedule,
     ScheduleFolders,
-    checked_name,
+    check_name,
     cron_lines,
     explain_missing,
     read_schedule,
@@ -112,7 +112,7 @@ def install(
     Exit codes: 0 it is installed; 2 LAB.yml or an option is wrong, or systemd or cron refuses.
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = schedule_folders(state)
-    wanted = _timer(file, name, at, on_calendar, kind, out, history, resume_missed, options, dry_run)
+    wanted = _read_schedule(file, name, at, on_calendar, kind, out, history, resume_missed, options, dry_run)
     try:
         texts = (
             cron_lines(wanted, place) if wanted.kind == "cron" else list(unit_texts(wanted, place).values())
@@ -124,7 +124,7 @@ def install(
         found = replace(found, crontab="")
     todo = installation.plan_install(wanted, place, found)
     if not dry_run:
-        _whole_or_not(todo, wanted, place, found)
+        _install_whole(todo, wanted, place, found)
     if as_json:
         data = {"name": wanted.name, "installed": not dry_run, "kind": wanted.kind, "written": texts}
         click.echo(json.dumps(data | {"steps": [as_shell(step) for step in todo]}, indent=2))
@@ -143,7 +143,7 @@ def install(
             click.echo(f"Warning: {warning}", err=True)
 
 
-def _timer(
+def _read_schedule(
     file: Path,
     name: str | None,
     at: str | None,
@@ -169,7 +169,7 @@ def _timer(
     except ValueError as error:
         problems.append(f"{'--on-calendar' if on_calendar else '--at'}: {error}")
     try:
-        called = checked_name(name or label) if name or label else "unnamed"
+        called = check_name(name or label) if name or label else "unnamed"
         chosen = kind or installation.kind_here(dry_run)
         if chosen == "system" and os.geteuid() != 0:
             problems.append("--system: needs root: use --user, or run the command with sudo")
@@ -181,7 +181,7 @@ def _timer(
             problems += lacks
     except SettingsError as error:
         problems += str(error).splitlines()
-    problems += _unknown(options)
+    problems += _find_unknown(options)
     if problems:
         raise SettingsError("\n".join(problems))
     results = Path(out).absolute() / called
@@ -221,7 +221,7 @@ def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: b
     Exit codes: 0 it is removed; 2 something cannot be removed.
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = schedule_folders(state)
-    found = installation.find_installed(checked_name(name), place)
+    found = installation.find_installed(check_name(name), place)
     there = name in installation.list_schedules(place) or (purge and place.folder(name).exists())
     if (
         purge
@@ -268,7 +268,7 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = schedule_folders(state)
     names = installation.list_schedules(place)
-    if name is not None and checked_name(name) not in names:
+    if name is not None and check_name(name) not in names:
         raise SettingsError(f"NAME: there is no schedule {name} (there is: {', '.join(names) or 'none'})")
     chosen = [name] if name is not None else names
     statuses = [
@@ -323,7 +323,7 @@ def run(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | N
     ctx.exit(code)
 
 
-def _unknown(options: tuple[str, ...]) -> list[str]:
+def _find_unknown(options: tuple[str, ...]) -> list[str]:
     """Return those of `options` that plimsoll regress does not know."""
     if not options:
         return []
@@ -336,7 +336,7 @@ def _unknown(options: tuple[str, ...]) -> list[str]:
     return []
 
 
-def _whole_or_not(
+def _install_whole(
     todo: list[LocalStep], wanted: Schedule, place: ScheduleFolders, found: InstalledSchedule
 ) -> None:
     """Install it; of a schedule that is new, nothing stays where that fails. Raises PlimsollError."""

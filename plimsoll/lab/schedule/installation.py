@@ -99,7 +99,7 @@ def schedule_folders(state: Path | None) -> ScheduleFolders:
     return ScheduleFolders(state.absolute(), Path("/etc/systemd/system"), config / "systemd/user")
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Return `name` if it may become part of file names and units. Raises SettingsError."""
     if not _NAME.fullmatch(name):
         raise SettingsError(
@@ -110,7 +110,7 @@ def checked_name(name: str) -> str:
 
 def read_schedule(place: ScheduleFolders, name: str) -> Schedule:
     """Return the timer `name`. Raises SettingsError."""
-    path = place.folder(checked_name(name)) / "schedule.json"
+    path = place.folder(check_name(name)) / "schedule.json"
     try:
         found = Schedule.model_validate_json(path.read_bytes())
         found.nights  # noqa: B018 raises where it is no calendar
@@ -192,7 +192,7 @@ def plan_install(schedule: Schedule, place: ScheduleFolders, found: InstalledSch
             schedule.model_dump_json(indent=1) + "\n",
         )
     ]
-    steps += _away(schedule.name, place, found, schedule.kind)
+    steps += _plan_away(schedule.name, place, found, schedule.kind)
     if schedule.kind == "cron":
         if found.crontab is None:
             raise SettingsError("--cron: crontab is not installed: install cron, or use systemd")
@@ -211,7 +211,7 @@ def plan_install(schedule: Schedule, place: ScheduleFolders, found: InstalledSch
 
 def plan_removal(name: str, place: ScheduleFolders, found: InstalledSchedule, purge: bool) -> list[LocalStep]:
     """Return the steps that remove the timer `name`, wherever its installation was interrupted."""
-    steps = _away(name, place, found, None)
+    steps = _plan_away(name, place, found, None)
     folder = place.folder(name)
     # The last but these: until then `remove` knows the timer
     files: Sequence[str] = ("schedule.json",)
@@ -233,7 +233,9 @@ def systemctl(kind: Kind) -> tuple[str, ...]:
     return ("systemctl", "--user") if kind == "user" else ("systemctl",)
 
 
-def _away(name: str, place: ScheduleFolders, found: InstalledSchedule, but: Kind | None) -> list[LocalStep]:
+def _plan_away(
+    name: str, place: ScheduleFolders, found: InstalledSchedule, but: Kind | None
+) -> list[LocalStep]:
     """Return the steps that stop and remove units and lines of all kinds but one."""
     steps: list[LocalStep] = []
     for kind, paths in found.units.items():

@@ -76,7 +76,7 @@ def run_night(
         if lock is None:
             return _overlaps(schedule, nights, by_timer, began)
         nights.change(mark_killed)
-        due = _due(schedule, nights.read(), began) if by_timer else None
+        due = _find_due(schedule, nights.read(), began) if by_timer else None
         if by_timer and due is None:
             return None
         known = nights.read()
@@ -201,7 +201,7 @@ def _nightly(
 ) -> Night:
     waited_s = 0.0
     while True:
-        begun = _begun(schedule, night.began or now())
+        begun = _find_cut_off(schedule, night.began or now())
         done = _experiment(schedule, children, begun)
         if not done.busy or waited_s >= patience_s or children.stopped.is_set():
             break
@@ -240,7 +240,7 @@ def _nightly(
     )
 
 
-def _begun(schedule: Schedule, at: datetime) -> Path | None:
+def _find_cut_off(schedule: Schedule, at: datetime) -> Path | None:
     """Return the experiment of this lab.yml that was cut off, if it is young and the file is the same."""
     lab = read_lab(Path(schedule.lab))
     for folder in folders(Path(schedule.folder) / lab.out, lab.name):
@@ -316,7 +316,7 @@ def _regress(schedule: Schedule, children: ChildPrograms, folder: Path, begins: 
     return status, _short(said)
 
 
-def _due(schedule: Schedule, nights: list[Night], at: datetime) -> datetime | None:
+def _find_due(schedule: Schedule, nights: list[Night], at: datetime) -> datetime | None:
     """Return the last night that is due and was not done. Pure, except for the machine's time zone."""
     calendar = schedule.nights
     since = max(schedule.installed_at, at - timedelta(days=400))
@@ -327,7 +327,7 @@ def _due(schedule: Schedule, nights: list[Night], at: datetime) -> datetime | No
 
 def _overlaps(schedule: Schedule, nights: Nights, by_timer: bool, at: datetime) -> Night | None:
     known = nights.read()
-    due = _due(schedule, known, at) if by_timer else None
+    due = _find_due(schedule, known, at) if by_timer else None
     if by_timer and due is None:
         return None
     running = next((night for night in reversed(known) if night.outcome == "running"), None)

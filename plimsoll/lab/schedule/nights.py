@@ -219,7 +219,7 @@ def find_status(name: str, place: ScheduleFolders, found: InstalledSchedule, at:
         result.problems.append(str(error) if found.schedule else half)
         return result
     result.schedule = schedule
-    result.problems += [*_installed(schedule, place, found), *_there(schedule, place)]
+    result.problems += [*_find_unit_problems(schedule, place, found), *_find_missing(schedule, place)]
     result.notes += lingering(schedule)
     known = Nights(place.folder(name)).read()
     _fares(result, schedule, known, is_night_running(place.folder(name)), at)
@@ -266,14 +266,14 @@ def _counted(nights: list[Night]) -> str:
 def _count_missed(nights: list[Night], further: str) -> str:
     count = f"{_counted(nights)} missed, {further}"
     last = nights[-1].due
-    since = booted_at()
+    since = boot_time()
     if last is not None and since is not None and last < since:
         return f"{count}: this machine was started later, at {since:%Y-%m-%d %H:%M} UTC"
     when = f", the last at {last:%Y-%m-%d %H:%M} UTC" if last else ""
     return f"{count}{when}: the machine was off, or the timer stopped"
 
 
-def booted_at() -> datetime | None:
+def boot_time() -> datetime | None:
     """Return the time at which this machine was started, None if it is unknown."""
     try:
         lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
@@ -295,7 +295,7 @@ def lingering(schedule: Schedule) -> list[str]:
     return ["nights run only while you are logged in: to run them always, use loginctl enable-linger"]
 
 
-def _installed(schedule: Schedule, place: ScheduleFolders, found: InstalledSchedule) -> list[str]:
+def _find_unit_problems(schedule: Schedule, place: ScheduleFolders, found: InstalledSchedule) -> list[str]:
     """Return the problems with the units or the crontab."""
     again = "install it again"
     if schedule.kind == "cron":
@@ -326,7 +326,7 @@ def _installed(schedule: Schedule, place: ScheduleFolders, found: InstalledSched
     return problems
 
 
-def _there(schedule: Schedule, place: ScheduleFolders) -> list[str]:
+def _find_missing(schedule: Schedule, place: ScheduleFolders) -> list[str]:
     """Return the problems with the program, lab.yml and the file of passwords."""
     problems = []
     if shutil.which(schedule.program[0]) is None:
@@ -358,15 +358,15 @@ def when(at: datetime | None, of: Schedule | None) -> str:
 def schedule_json(status: ScheduleStatus) -> dict[str, Any]:
     """Return the status for --json: instants in UTC."""
 
-    def nightdata_of(one: Night | None) -> Any:
+    def night_json(one: Night | None) -> Any:
         return one and one.model_dump(mode="json")
 
     return {
         "name": status.name,
         "schedule": status.schedule and status.schedule.model_dump(mode="json"),
         "next": status.next and status.next.isoformat(),
-        "last": nightdata_of(status.last),
-        "running": nightdata_of(status.running),
+        "last": night_json(status.last),
+        "running": night_json(status.running),
         "missed": [one.due and one.due.isoformat() for one in status.missed],
         "problems": status.problems,
         "notes": status.notes,

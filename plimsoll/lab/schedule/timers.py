@@ -79,7 +79,7 @@ def due_instants(calendar: Calendar, zone: tzinfo, after: datetime, until: datet
     last = after
     day = after.astimezone(zone).date() - _DAY
     while day <= until.astimezone(zone).date():
-        for due in _of_day(calendar, zone, day):
+        for due in _due_on_day(calendar, zone, day):
             if last < due <= until:
                 yield due
                 last = due
@@ -102,18 +102,18 @@ def skipped_by_clocks(calendar: Calendar, zone: tzinfo, first: date, years: int)
         if day.weekday() in calendar.days and _clocks_change(day, zone):
             for hour in calendar.hours:
                 local = datetime.combine(day, time(hour, calendar.minute), zone)
-                instead = _existing(local, zone)
+                instead = _next_existing(local, zone)
                 if instead.replace(tzinfo=None) != local.replace(tzinfo=None):
                     found.append(instead)
         day += _DAY
     return list(dict.fromkeys(found))
 
 
-def _of_day(calendar: Calendar, zone: tzinfo, day: date) -> list[datetime]:
+def _due_on_day(calendar: Calendar, zone: tzinfo, day: date) -> list[datetime]:
     if day.weekday() not in calendar.days:
         return []
     times = [datetime.combine(day, time(hour, calendar.minute), zone) for hour in calendar.hours]
-    return sorted(_existing(local, zone).astimezone(UTC) for local in times)
+    return sorted(_next_existing(local, zone).astimezone(UTC) for local in times)
 
 
 def _clocks_change(day: date, zone: tzinfo) -> bool:
@@ -121,7 +121,7 @@ def _clocks_change(day: date, zone: tzinfo) -> bool:
     return begin != end
 
 
-def _existing(local: datetime, zone: tzinfo) -> datetime:
+def _next_existing(local: datetime, zone: tzinfo) -> datetime:
     """Return `local`, or where there is no such time, the first one after it that there is."""
     while True:
         there = local.astimezone(UTC).astimezone(zone)

@@ -131,7 +131,7 @@ async def put_back_all(machine: Machine, say: Callable[[str], None]) -> None:
 
     Call it only with exclusive use of the machine: then none of them is at work.
     """
-    for place in await journals_on(machine):
+    for place in await find_journals(machine):
         found = await read_journal(machine, place)
         if found is not None:
             keys = ", ".join(f"{value.key} = {value.value}" for value in found.put_back)
@@ -145,7 +145,7 @@ async def find_left_tuned(machine: Machine) -> list[str]:
     One sentence each. Looks only. Raises MachineError.
     """
     told = []
-    for place in await journals_on(machine):
+    for place in await find_journals(machine):
         try:
             found = await read_journal(machine, place)
         except TuningError as error:
@@ -182,7 +182,7 @@ async def write_journal(machine: Machine, place: JournalPlace, put_back: Sequenc
     """Write the journal, down to the disk. Raises TuningError, also where there is one already."""
     journal = TuningJournal(by=place.by, put_back=tuple(put_back))
     text = json.dumps(journal.model_dump(mode="json"), indent=1) + "\n"
-    done = await _done(machine, _WRITE, place.path, text.encode())
+    done = await _run_script(machine, _WRITE, place.path, text.encode())
     if done.status == _THERE:
         raise TuningError(
             f"{place.path}: an earlier tuning was not put back; put it back before you apply another"
@@ -193,7 +193,7 @@ async def write_journal(machine: Machine, place: JournalPlace, put_back: Sequenc
 
 async def read_journal(machine: Machine, place: JournalPlace) -> TuningJournal | None:
     """Return the journal, or None. Raises TuningError if it is malformed."""
-    done = await _done(machine, _READ, place.path)
+    done = await _run_script(machine, _READ, place.path)
     if done.status == _ABSENT:
         return None
     if done.status:
@@ -214,21 +214,21 @@ def parse_journal(path: str, text: str) -> TuningJournal:
 
 async def remove_journal(machine: Machine, place: JournalPlace) -> None:
     """Remove it: everything in it was put back. Raises TuningError."""
-    done = await _done(machine, _REMOVE, place.path)
+    done = await _run_script(machine, _REMOVE, place.path)
     if done.status:
         raise TuningError(f"{place.path}: cannot be removed: {done.err.strip()}; remove it by hand")
 
 
-async def journals_on(machine: Machine) -> list[JournalPlace]:
+async def find_journals(machine: Machine) -> list[JournalPlace]:
     """Return the journals that lie on `machine`, whoever wrote them. Raises TuningError."""
-    done = await _done(machine, _LIST, FOLDER)
+    done = await _run_script(machine, _LIST, FOLDER)
     if done.status:
         raise TuningError(f"{machine.name}: {FOLDER}: cannot be listed: {done.err.strip()}")
     names = [line.removesuffix(".json") for line in done.out.splitlines()]
     return [JournalPlace(name) for name in names if _NAME.fullmatch(name)]
 
 
-async def _done(machine: Machine, script: str, path: str, stdin: bytes | None = None) -> Done:
+async def _run_script(machine: Machine, script: str, path: str, stdin: bytes | None = None) -> Done:
     """Run `script` with `path`; raises TuningError where the machine cannot be asked."""
     try:
         return await machine.run(["sh", "-c", script, "sh", path], stdin=stdin, check=False)
@@ -264,7 +264,7 @@ def file_value(value: Value, text: str | None, arc: str | None) -> Value | None:
     if isinstance(value, ZfsValue) and word == "0" and value.name in _DEFAULTED:
         size = parse_kstat(arc or "").get(_DEFAULTED[value.name])
         word = None if size is None else str(int(size))
-    return _with(value, {"value": word})
+    return _update_value(value, {"value": word})
 
 
 def property_value(value: PropertyValue, rows: Mapping[str, tuple[str, str]]) -> Value | None:
@@ -272,7 +272,7 @@ def property_value(value: PropertyValue, rows: Mapping[str, tuple[str, str]]) ->
     word, source = rows.get(value.name, ("-", "-"))
     kinds = {"local": "local", "received": "received", "default": "inherited", "inherited": "inherited"}
     kind = kinds.get(source.split(" ")[0])
-    return None if word == "-" or kind is None else _with(value, {"value": word, "source": kind})
+    return None if word == "-" or kind is None else _update_value(value, {"value": word, "source": kind})
 
 
 async def find_absent(machine: Machine, tuning: Tuning) -> frozenset[str]:
@@ -291,7 +291,7 @@ async def has_pool(machine: Machine, dataset: str) -> bool:
     return done.status == 0
 
 
-def _with(value: Value, update: Mapping[str, object]) -> Value | None:
+def _update_value(value: Value, update: Mapping[str, object]) -> Value | None:
     try:
         return type(value).model_validate({**value.model_dump(), **update})
     except ValidationError:

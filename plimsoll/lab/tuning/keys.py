@@ -213,7 +213,7 @@ class Tuning(StrictModel):
     vm: VmTuning = Field(VmTuning(), description="Settings of the kernel's memory.")
 
 
-def _known(model: type[BaseModel]) -> AfterValidator:
+def _known_names(model: type[BaseModel]) -> AfterValidator:
     def check(name: str) -> str:
         if name not in model.model_fields:
             raise ValueError(f"{name} cannot be tuned; see docs/tuning.md")
@@ -247,7 +247,7 @@ class QueueValue(_FileValue):
 
     kind: Literal["queue"] = "queue"
     device: DeviceName
-    name: Annotated[str, _known(DiskTuning)]
+    name: Annotated[str, _known_names(DiskTuning)]
 
     @property
     def key(self) -> str:
@@ -282,7 +282,7 @@ class ZfsValue(_FileValue):
     """A parameter of OpenZFS's kernel module."""
 
     kind: Literal["zfs"] = "zfs"
-    name: Annotated[str, _known(ZfsTuning)]
+    name: Annotated[str, _known_names(ZfsTuning)]
 
     @property
     def key(self) -> str:
@@ -299,7 +299,7 @@ class VmValue(_FileValue):
     """A setting of the kernel's memory."""
 
     kind: Literal["vm"] = "vm"
-    name: Annotated[str, _known(VmTuning)]
+    name: Annotated[str, _known_names(VmTuning)]
 
     @property
     def key(self) -> str:
@@ -317,7 +317,7 @@ class PropertyValue(_Value):
 
     kind: Literal["property"] = "property"
     dataset: DatasetName
-    name: Annotated[str, _known(DatasetTuning)]
+    name: Annotated[str, _known_names(DatasetTuning)]
     source: Literal["local", "inherited", "received"] = "local"
 
     @property

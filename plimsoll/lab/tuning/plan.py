@@ -112,10 +112,14 @@ def plan_tuning(current: _Current, tuning: Tuning, absent: frozenset[str] = froz
     TuningError naming all that this host has not.
     """
     values = asked_values(tuning)
-    comes = [value for value in values if value.key not in current and _comes(value, current, values)]
+    comes = [
+        value
+        for value in values
+        if value.key not in current and _comes_with_scheduler(value, current, values)
+    ]
     lacking = [value for value in values if value.key not in current and value not in comes]
     if lacking:
-        raise TuningError("\n".join(dict.fromkeys(_lacks(value, absent) for value in lacking)))
+        raise TuningError("\n".join(dict.fromkeys(_find_lacking(value, absent) for value in lacking)))
     apply = [
         value
         for value in values
@@ -141,13 +145,13 @@ def plan_tuning(current: _Current, tuning: Tuning, absent: frozenset[str] = froz
             if side_effect.key in current:
                 before[side_effect.key] = current[side_effect.key]
     grows = any(value.key == _ARC_MAX and int(value.value) > int(current[_ARC_MAX].value) for value in apply)
-    back = _without_zero_twins(before)
+    back = _drop_zero_twins(before)
     was = {key: value.value for key, value in current.items()}
     asked = tuple(TunedValue(value.key, was.get(value.key, "-"), value.value) for value in values)
-    return TuningPlan(tuple(_in_order(apply, grows)), tuple(_in_order(back, not grows)), asked)
+    return TuningPlan(tuple(_order_limits(apply, grows)), tuple(_order_limits(back, not grows)), asked)
 
 
-def _comes(value: Value, current: _Current, values: Iterable[Value]) -> bool:
+def _comes_with_scheduler(value: Value, current: _Current, values: Iterable[Value]) -> bool:
     """Return whether `value` belongs to a scheduler that is chosen before it."""
     return (
         isinstance(value, QueueValue)
@@ -162,7 +166,7 @@ def _comes(value: Value, current: _Current, values: Iterable[Value]) -> bool:
     )
 
 
-def _lacks(value: Value, absent: frozenset[str]) -> str:
+def _find_lacking(value: Value, absent: frozenset[str]) -> str:
     """Return what this host lacks for `value`: the thing itself, or a setting of it."""
     if isinstance(value, QueueValue) and value.device in absent:
         return (
@@ -203,7 +207,7 @@ def _side_effects(value: Value) -> list[Value]:
     return []
 
 
-def _without_zero_twins(before: Mapping[str, Value]) -> Iterable[Value]:
+def _drop_zero_twins(before: Mapping[str, Value]) -> Iterable[Value]:
     """Leave out the one of two settings that was off: the kernel refuses 0 bytes, and sets it itself."""
     for value in before.values():
         if isinstance(value, VmValue) and value.name in _TWINS and value.value == "0":
@@ -213,7 +217,7 @@ def _without_zero_twins(before: Mapping[str, Value]) -> Iterable[Value]:
         yield value
 
 
-def _in_order(values: Iterable[Value], most_first: bool) -> list[Value]:
+def _order_limits(values: Iterable[Value], most_first: bool) -> list[Value]:
     """Put the ARC's limits so that its least never exceeds its most on the way."""
     ordered = list(values)
     places = [place for place, value in enumerate(ordered) if value.key in (_ARC_MIN, _ARC_MAX)]
@@ -236,10 +240,10 @@ def resolve_own(tuning: Tuning, devices: Sequence[str], dataset: str | None, par
     own, ours = disks.pop(OWN_DISK, None), datasets.pop(OWN_DISK, None)
     of_parts = [(parts.get(part, ()), datasets.pop(part, None)) for part in PARTS]
     for device in devices if own else ():
-        disks[device] = _over(own, disks.get(device))
+        disks[device] = _merge(own, disks.get(device))
     for names, said in [((dataset,) if dataset else (), ours), *of_parts]:
         for name in names if said else ():
-            datasets[name] = _over(said, datasets.get(name))
+            datasets[name] = _merge(said, datasets.get(name))
     return tuning.model_copy(update={"disks": disks, "datasets": datasets})
 
 
@@ -248,7 +252,7 @@ def drop_own(tuning: Tuning) -> Tuning:
     return resolve_own(tuning, (), None, {})
 
 
-def still_to_be_made(tuning: Tuning, devices: Sequence[str], dataset: str | None) -> list[Command]:
+def own_disk_commands(tuning: Tuning, devices: Sequence[str], dataset: str | None) -> list[Command]:
     """Return the commands that tune `@disk`, for a plan: `devices` may be `${…}` that a step captures."""
     own, ours = tuning.disks.get(OWN_DISK), tuning.datasets.get(OWN_DISK)
     steps = [
@@ -262,7 +266,7 @@ def still_to_be_made(tuning: Tuning, devices: Sequence[str], dataset: str | None
     ]
 
 
-def created_with(tuning: Tuning) -> dict[str, dict[str, str]]:
+def creation_properties(tuning: Tuning) -> dict[str, dict[str, str]]:
     """Return the parts that `tuning` names, and the properties that the datasets of each are created with.
 
     What holds at once is left to each run, since runs may differ in it and yet share the clone.
@@ -274,7 +278,7 @@ def created_with(tuning: Tuning) -> dict[str, dict[str, str]]:
     }
 
 
-def tuned_in_runs(tuning: Tuning, parts: Parts) -> list[Command]:
+def run_commands(tuning: Tuning, parts: Parts) -> list[Command]:
     """Return the commands that tune `parts` before a run, for a plan: what they were not created with."""
     return [
         PropertyValue(dataset=dataset, name=name, value=value).step
@@ -325,7 +329,7 @@ def problems(
     return found
 
 
-def _over(own: Any, named: Any) -> Any:
+def _merge(own: Any, named: Any) -> Any:
     if named is None:
         return own
     return own.model_copy(update=named.model_dump(exclude_none=True))

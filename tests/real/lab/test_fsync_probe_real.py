@@ -12,7 +12,7 @@ import pytest
 from plimsoll.common.ssh import Access
 from plimsoll.lab.machine import LocalMachine, Machine, SshMachine
 from plimsoll.lab.observers import ObserverSettings
-from plimsoll.lab.observers.sampler import HostCsv, sampler_of
+from plimsoll.lab.observers.sampler import HostCsv, prepare_sampler
 from plimsoll.lab.observers.settings import Probed, ProbePlace
 from plimsoll.rundir.hostfile import read_samples
 from tests.support.programs import need
@@ -44,7 +44,7 @@ def _observed(machine: Machine, folder: Path, out: Path) -> tuple[dict[str, list
     async def run() -> None:
         stop, settings = asyncio.Event(), ObserverSettings(observe=("fsync",))
         settings = settings.probing(Probed(machine, ProbePlace(str(folder), NAME)))
-        sampler = await sampler_of(machine, settings, said.append)
+        sampler = await prepare_sampler(machine, settings, said.append)
         with HostCsv(out, sampler.columns) as file:
             running = asyncio.create_task(sampler.run(file, time.monotonic_ns(), stop))
             while not [line for line in out.read_text().splitlines()[1:] if "," in line.rstrip(",")]:

@@ -9,11 +9,11 @@ from plimsoll.init.answers import (
     Limits,
     Site,
     Under,
-    disks_of,
     duration_of,
-    limits_of,
-    mounted_at,
-    site_of,
+    find_mount,
+    parse_disks,
+    parse_limits,
+    parse_site,
     under,
 )
 
@@ -35,21 +35,21 @@ NO_SITES = [
 
 @pytest.mark.parametrize(("why", "text", "site"), SITES, ids=[row[0] for row in SITES])
 def test_sites(why: str, text: str, site: Site) -> None:
-    assert site_of(text) == site, why
+    assert parse_site(text) == site, why
 
 
 @pytest.mark.parametrize(("why", "text", "says"), NO_SITES, ids=[row[0] for row in NO_SITES])
 def test_what_is_no_site(why: str, text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        site_of(text)
+        parse_site(text)
 
 
 def test_disks() -> None:
-    assert disks_of("sata=/rust/lab/ nvme=/tank", Site()) == (
+    assert parse_disks("sata=/rust/lab/ nvme=/tank", Site()) == (
         Disk("sata", "/rust/lab"),
         Disk("nvme", "/tank"),
     )
-    assert disks_of("sata nvme=/tank", TWO) == (Disk("sata"), Disk("nvme", "/tank"))
+    assert parse_disks("sata nvme=/tank", TWO) == (Disk("sata"), Disk("nvme", "/tank"))
 
 
 NO_DISKS = [
@@ -68,7 +68,7 @@ NO_DISKS = [
 @pytest.mark.parametrize(("why", "text", "site", "says"), NO_DISKS, ids=[row[0] for row in NO_DISKS])
 def test_what_is_no_disk(why: str, text: str, site: Site, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        disks_of(text, site)
+        parse_disks(text, site)
 
 
 LIMITS = [
@@ -94,13 +94,13 @@ NO_LIMITS = [
 
 @pytest.mark.parametrize(("why", "text", "limits"), LIMITS, ids=[row[0] for row in LIMITS])
 def test_limits(why: str, text: str, limits: Limits) -> None:
-    assert limits_of(text) == limits, why
+    assert parse_limits(text) == limits, why
 
 
 @pytest.mark.parametrize(("why", "text", "says"), NO_LIMITS, ids=[row[0] for row in NO_LIMITS])
 def test_what_is_no_limit(why: str, text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        limits_of(text)
+        parse_limits(text)
 
 
 def test_durations() -> None:
@@ -127,7 +127,7 @@ FOLDERS = [
 
 @pytest.mark.parametrize(("why", "folder", "mount"), FOLDERS, ids=[row[0] for row in FOLDERS])
 def test_what_a_folder_is_on(why: str, folder: str, mount: tuple[str, str, str]) -> None:
-    assert mounted_at(folder, MOUNTS) == mount, why
+    assert find_mount(folder, MOUNTS) == mount, why
 
 
 def test_what_lies_under_a_folder(tmp_path: Path) -> None:

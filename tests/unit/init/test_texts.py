@@ -10,7 +10,7 @@ from plimsoll.analysis.compare import gates
 from plimsoll.common.validation import parse_model
 from plimsoll.completion import schema_of
 from plimsoll.init.answers import Disk, Limits, Log, Site, Under
-from plimsoll.init.experiment import Answers, Lengths, gates_text, lab_text, lengths, metric, quoted
+from plimsoll.init.experiment import Answers, Lengths, gates_text, lab_text, lengths, metric, quote_yaml
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.problems import key_problems
 
@@ -97,7 +97,7 @@ def test_any_name_of_a_log_stays_what_it_is(name: str) -> None:
     text = lab_text(told(log=Log(name)), LONG)
     lab = parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
     assert lab.scenarios[0].options["log"] == name
-    assert yaml.safe_load(quoted(name)) == name
+    assert yaml.safe_load(quote_yaml(name)) == name
 
 
 def test_the_baseline_s_bound_holds_in_every_phase_and_the_absolute_one_while_disks_are_busy() -> None:

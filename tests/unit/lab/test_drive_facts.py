@@ -89,7 +89,7 @@ def test_limits_and_throttling_of_nvme(said: dict[str, Any], expected: tuple[int
 
 
 def test_every_critical_warning_of_nvme_has_a_word() -> None:
-    reading = smart.reading_of(_changed(CONSUMER_NVME, critical_warning=0b111111))
+    reading = smart.parse_reading(_changed(CONSUMER_NVME, critical_warning=0b111111))
     assert reading is not None
     assert reading.warnings == (
         "spare",

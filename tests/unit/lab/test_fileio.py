@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import parse_size, size_text
-from plimsoll.lab.fileio import fileio, settings_of
+from plimsoll.lab.fileio import check_settings, fileio
 from plimsoll.lab.fileio.bench import FileioError
 from plimsoll.lab.fileio.measure import COLUMNS, FSYNC_COLUMNS, append_cell, latest, read_cells, row, table
 from plimsoll.lab.fileio.sysbench import (
@@ -22,8 +22,8 @@ from plimsoll.lab.fileio.sysbench import (
     FileioSettings,
     MatrixCase,
     Sysbench,
-    cell_of,
     p999,
+    parse_cell,
     parse_output,
 )
 from plimsoll.rundir.volumes import FsyncCell, MatrixCell
@@ -46,7 +46,7 @@ def printed(text: str, name: str) -> float:
 @pytest.mark.parametrize("test", TESTS)
 def test_a_row_says_what_sysbench_printed(test: Any) -> None:
     text = recorded(test)
-    cell = cell_of(SMALL, MatrixCase(test, 2), parse_output(text))
+    cell = parse_cell(SMALL, MatrixCase(test, 2), parse_output(text))
     assert cell.events == printed(text, "events:")
     assert cell.reads + cell.writes + cell.fsyncs == pytest.approx(cell.events, abs=2)
     assert cell.iops == pytest.approx(printed(text, "reads/s:") + printed(text, "writes/s:"), abs=0.01)
@@ -188,18 +188,18 @@ OPTIONS: dict[str, Any] = {"file_size": "64M", "threads": "1,8", "tests": "rndrd
 )
 def test_options_that_are_refused(given_: dict[str, Any], problem: str, says: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        settings_of(Path("/"), OPTIONS | given_)
+        check_settings(Path("/"), OPTIONS | given_)
     assert str(refused.value).startswith(problem), says
 
 
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(SettingsError) as refused:
-        settings_of(Path("/"), {"file_size": "x", "threads": "y", "tests": "z", "time_s": "t"})
+        check_settings(Path("/"), {"file_size": "x", "threads": "y", "tests": "z", "time_s": "t"})
     assert len(str(refused.value).splitlines()) == 4
 
 
 def cell(**changes: Any) -> MatrixCell:
-    found = cell_of(SMALL, MatrixCase("rndrd", 2), parse_output(recorded("rndrd")))
+    found = parse_cell(SMALL, MatrixCase("rndrd", 2), parse_output(recorded("rndrd")))
     return found.model_copy(update=changes)
 
 

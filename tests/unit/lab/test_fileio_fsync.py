@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.lab.fileio import settings_of
+from plimsoll.lab.fileio import check_settings
 from plimsoll.lab.fileio.bench import FileioError
 from plimsoll.lab.fileio.fio import ETCD, FIGURES, Fio, FsyncSettings, fsync_cell, parse_fio
 from plimsoll.lab.fileio.measure import (
@@ -26,7 +26,7 @@ from plimsoll.lab.fileio.measure import (
     table,
     written_bytes,
 )
-from plimsoll.lab.fileio.sysbench import MatrixCase, cell_of, parse_output
+from plimsoll.lab.fileio.sysbench import MatrixCase, parse_cell, parse_output
 from plimsoll.rundir.volumes import FsyncCase, FsyncCell
 from tests.support.paths import ROOT
 from tests.support.scripted_bench import Answer, bench_machine
@@ -231,7 +231,7 @@ def test_a_machine_without_fio_is_told(tmp_path: Path) -> None:
 
 def test_cells_of_both_kinds_lie_in_one_file(tmp_path: Path) -> None:
     path = tmp_path / "c"
-    sysbench = cell_of(SMALL, MatrixCase("rndrd", 2), parse_output(recorded("rndrd")))
+    sysbench = parse_cell(SMALL, MatrixCase("rndrd", 2), parse_output(recorded("rndrd")))
     fsync = fsync_cell("v", ETCD, parse_fio(printed("fio-3.39", "etcd")))
     for cell in (sysbench, fsync):
         append_cell(path, cell)
@@ -287,17 +287,17 @@ REFUSED = [
 @pytest.mark.parametrize(("given_", "says"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
 def test_options_that_are_refused(given_: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        settings_of(Path("/"), OPTIONS | given_, fsync=True)
+        check_settings(Path("/"), OPTIONS | given_, fsync=True)
     assert str(refused.value).startswith(says)
 
 
 def test_all_problems_are_told_at_once_and_options_of_fio_need_its_flag() -> None:
     wrong = {"calls": "x", "engines": "y", "threads": "z", "file_size": "much"}
     with pytest.raises(SettingsError) as refused:
-        settings_of(Path("/"), OPTIONS | wrong, fsync=True)
+        check_settings(Path("/"), OPTIONS | wrong, fsync=True)
     assert len(str(refused.value).splitlines()) == 4
     with pytest.raises(SettingsError) as refused:
-        settings_of(Path("/"), OPTIONS | {"engines": "psync", "preset": "etcd", "tests": "walk"})
+        check_settings(Path("/"), OPTIONS | {"engines": "psync", "preset": "etcd", "tests": "walk"})
     assert [line.partition(": ")[0] for line in str(refused.value).splitlines()] == [
         "--preset",
         "--engines",
@@ -306,10 +306,10 @@ def test_all_problems_are_told_at_once_and_options_of_fio_need_its_flag() -> Non
 
 
 def test_lists_and_the_recipe_come_as_options() -> None:
-    found = settings_of(Path("/"), OPTIONS | {"block_sizes": "4K, 16K", "threads": "1,32"}, fsync=True)
+    found = check_settings(Path("/"), OPTIONS | {"block_sizes": "4K, 16K", "threads": "1,32"}, fsync=True)
     assert isinstance(found, FsyncSettings)
     assert (found.block_sizes, found.threads) == ((4096, 16384), (1, 32))
-    recipe = settings_of(Path("/"), OPTIONS | {"preset": "etcd", "volume": "nvme"}, fsync=True)
+    recipe = check_settings(Path("/"), OPTIONS | {"preset": "etcd", "volume": "nvme"}, fsync=True)
     assert recipe.cells == [ETCD] and recipe.name == "nvme"
 
 

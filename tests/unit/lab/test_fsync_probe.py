@@ -16,7 +16,7 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.observers import ObserverSettings
 from plimsoll.lab.observers.fsync import FsyncWatch, command, parse
-from plimsoll.lab.observers.sampler import sampler_of
+from plimsoll.lab.observers.sampler import prepare_sampler
 from plimsoll.lab.observers.settings import Probed, ProbePlace
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.fakemachine import FakeMachine, FakeProcess
@@ -189,7 +189,7 @@ def _sampled(lines: list[str]) -> list[float | None]:
         machine.process = FakeProcess(lines)
         settings = ObserverSettings(observe=("fsync",))
         probed = Probed(machine, ProbePlace("/tank/site", NAME))
-        sampler = await sampler_of(FakeMachine(), settings.probing(probed), lambda _: None)
+        sampler = await prepare_sampler(FakeMachine(), settings.probing(probed), lambda _: None)
         assert sampler.columns == ["fsync.write_ms", "fsync.fdatasync_ms", "fsync.total_ms"]
         watch = FsyncWatch(probed)
         await watch.start(lambda _: None)
@@ -214,7 +214,7 @@ def test_a_host_without_python_says_so() -> None:
         said, stop = list[str](), asyncio.Event()
         probed = Probed(Without(), ProbePlace("/tank/site", NAME))
         settings = ObserverSettings(observe=("fsync",)).probing(probed)
-        sampler = await sampler_of(FakeMachine(), settings, said.append)
+        sampler = await prepare_sampler(FakeMachine(), settings, said.append)
         stop.set()
         with (ROOT / "README.md").open():
             await sampler.run(None, time.monotonic_ns(), stop)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.lab.errors import MachineError, last_words
 from plimsoll.lab.machine import Done, Line, LocalMachine
-from plimsoll.lab.machine.process import LineSplit, guarded, text_of
+from plimsoll.lab.machine.process import LineSplit, decode_output, guard_command
 from tests.support.paths import ROOT
 
 T = TypeVar("T")
@@ -257,7 +257,7 @@ def test_nothing_of_lines_is_lost(pieces: list[bytes]) -> None:
     """Whatever the pieces, the lines of the whole are among what is given."""
     split, whole = LineSplit(), b"".join(pieces).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     given_ = [line for piece in pieces for line in split.feed(piece)] + split.end()
-    assert {text_of(line) for line in whole.split(b"\n") if line} <= set(given_)
+    assert {decode_output(line) for line in whole.split(b"\n") if line} <= set(given_)
 
 
 def test_last_words() -> None:
@@ -317,7 +317,7 @@ def test_no_connection_is_one_sentence_with_the_remedy(error: Exception, said: s
 
 
 def test_a_command_is_not_begun_with_half_of_its_input(tmp_path: Path) -> None:
-    command = guarded(["touch", str(tmp_path / "begun")], 10, False)
+    command = guard_command(["touch", str(tmp_path / "begun")], 10, False)
     ran = subprocess.run(command, input=b"123", capture_output=True, timeout=60)
     assert ran.returncode == 125
     assert ran.stderr == b"its input did not arrive completely\n"

@@ -100,7 +100,7 @@ WATCHED = [
     ("whole", "chosen", "devices"), [row[1:] for row in WATCHED], ids=[row[0] for row in WATCHED]
 )
 def test_which_disks_are_watched(whole: list[str], chosen: list[str], devices: tuple[str, ...]) -> None:
-    assert diskstats.watched(DISKSTATS, whole, chosen) == devices
+    assert diskstats.choose_devices(DISKSTATS, whole, chosen) == devices
 
 
 def test_pressure_is_the_share_of_the_time_between_two_samples() -> None:

@@ -15,7 +15,14 @@ from plimsoll.lab.clones.proxmox import PROXMOX, ProxmoxSettings
 from plimsoll.lab.experiment.labfile import Backend
 from plimsoll.lab.experiment.rig import Rig
 from plimsoll.lab.facts import read_facts
-from plimsoll.lab.proxmox.volumes import KINDS, dataset_of, folder_of, is_of_node, storage_facts, volumes_of
+from plimsoll.lab.proxmox.volumes import (
+    KINDS,
+    find_dataset,
+    find_folder,
+    is_of_node,
+    parse_volumes,
+    storage_facts,
+)
 from plimsoll.rundir.facts import Storage
 from tests.support.fakemachine import FakeMachine
 from tests.support.proxmox_guest import Vm
@@ -60,7 +67,7 @@ DISKS: list[tuple[str, str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("why", "slot", "line", "facts"), DISKS, ids=[row[0] for row in DISKS])
 def test_what_a_line_of_the_configuration_says(why: str, slot: str, line: str, facts: dict[str, Any]) -> None:
-    (volume,) = volumes_of({slot: line})
+    (volume,) = parse_volumes({slot: line})
     assert volume.facts() == {"slot": slot, **facts}, why
 
 
@@ -76,8 +83,8 @@ def test_drives_of_discs_firmware_and_unused_volumes_are_left_out_and_slots_are_
         "net0": "virtio=BC:24:11:00:00:01,bridge=vmbr0",
         "virtio0": 5,
     }
-    assert [volume.slot for volume in volumes_of(config)] == ["scsi2", "scsi10"]
-    assert [volume.slot for volume in volumes_of({"mp1": "a:b", "mp0": "a:b", "rootfs": "a:b"})] == [
+    assert [volume.slot for volume in parse_volumes(config)] == ["scsi2", "scsi10"]
+    assert [volume.slot for volume in parse_volumes({"mp1": "a:b", "mp0": "a:b", "rootfs": "a:b"})] == [
         "rootfs",
         "mp0",
         "mp1",
@@ -121,7 +128,7 @@ DATASETS: list[tuple[str, dict[str, Any], str, str | None, bool]] = [
 def test_a_volume_on_zfs_is_a_dataset(
     why: str, storage: dict[str, Any], volume: str, dataset: str | None, here: bool
 ) -> None:
-    assert (dataset_of(storage, volume), is_of_node(storage)) == (dataset, here), why
+    assert (find_dataset(storage, volume), is_of_node(storage)) == (dataset, here), why
 
 
 def test_a_storage_is_named_and_keeps_no_secret() -> None:
@@ -133,7 +140,7 @@ def test_a_storage_is_named_and_keeps_no_secret() -> None:
         "path": "/mnt/pve/nas",
     }
     assert storage_facts(nfs) == {"type": "nfs", "kind": "NFS", "options": "vers=4.2"}
-    assert folder_of(nfs) is None
+    assert find_folder(nfs) is None
     cifs = {"type": "cifs", "username": "lab", "password": "hunter2", "smbversion": "3"}
     assert storage_facts(cifs) == {"type": "cifs", "kind": "SMB/CIFS", "smbversion": "3"}
     assert storage_facts({"type": "vendor"}) == {"type": "vendor", "kind": "vendor"}

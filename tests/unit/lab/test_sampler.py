@@ -15,7 +15,15 @@ from plimsoll.common.errors import OutputError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.observers import ObserverSettings, proc
 from plimsoll.lab.observers.observer import files_command, part_files, read_files
-from plimsoll.lab.observers.sampler import HostCsv, Sampler, next_due_ns, place, sampler_of, shifted, shown
+from plimsoll.lab.observers.sampler import (
+    HostCsv,
+    Sampler,
+    copy_host_samples,
+    next_due_ns,
+    prepare_sampler,
+    shift_rows,
+    shown,
+)
 from plimsoll.lab.observers.settings import MariadbSettings
 from plimsoll.rundir.hostfile import read_samples
 from tests.support.fakemachine import FakeMachine, FakeProcess
@@ -128,17 +136,17 @@ def test_samples_are_moved_to_a_run_that_began_later(tmp_path: Path) -> None:
     source = tmp_path / "early.csv"
     source.write_text("t_ns,cpu.user_percent\n0,\n1000000000,5\n2000000000,6\n30000")
     (tmp_path / "run").mkdir()
-    columns = read_samples(place(source, tmp_path / "run", 1_500_000_000)).columns
+    columns = read_samples(copy_host_samples(source, tmp_path / "run", 1_500_000_000)).columns
     assert columns["t_ns"].tolist() == [-1_500_000_000, -500_000_000, 500_000_000]
     assert columns["cpu.user_percent"].tolist()[1:] == [5, 6]
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["host.csv"]
     with pytest.raises(OutputError):
-        place(source, tmp_path / "absent", 0)
+        copy_host_samples(source, tmp_path / "absent", 0)
 
 
 @given(st.text(), st.integers(-(2**63), 2**63))
 def test_no_text_crashes_the_move(text: str, later_ns: int) -> None:
-    assert shifted(text, later_ns).endswith("\n")
+    assert shift_rows(text, later_ns).endswith("\n")
 
 
 def _far(**answers: str) -> FakeMachine:
@@ -150,7 +158,7 @@ def _far(**answers: str) -> FakeMachine:
 def test_all_files_take_one_round_trip_and_what_is_absent_is_said_once() -> None:
     async def run() -> tuple[FakeMachine, list[str], Sampler, list[list[float | None]]]:
         machine, said = _far(), list[str]()
-        found = await sampler_of(machine, ObserverSettings(), said.append)
+        found = await prepare_sampler(machine, ObserverSettings(), said.append)
         machine.ran.clear()
         rows = [(await found.once())[1] for _ in range(3)]
         return machine, said, found, rows
@@ -172,7 +180,7 @@ def test_all_files_take_one_round_trip_and_what_is_absent_is_said_once() -> None
 def test_a_host_that_does_not_answer_gives_empty_rows() -> None:
     async def run() -> tuple[list[str], list[float | None]]:
         machine, said = _far(), list[str]()
-        found = await sampler_of(machine, ObserverSettings(observe=("cpu",)), said.append)
+        found = await prepare_sampler(machine, ObserverSettings(observe=("cpu",)), said.append)
         machine.refuses = lambda _command, _stdin: True
         await found.once()
         return said, (await found.once())[1]
@@ -192,7 +200,7 @@ def test_pools_and_database_stand_in_the_same_row(tmp_path: Path) -> None:
         machine.process = FakeProcess([IOSTAT_LATENCY, *MARIADB.splitlines(), "end of a round"])
         machine.process.broken = True  # at the end: what was sampled is not lost by it
         stop = asyncio.Event()
-        found = await sampler_of(machine, settings, lambda _: None)
+        found = await prepare_sampler(machine, settings, lambda _: None)
         with HostCsv(tmp_path / "host.csv", found.columns) as file:
             running = asyncio.create_task(found.run(file, time.monotonic_ns(), stop))
             while len((tmp_path / "host.csv").read_text().splitlines()) < 3:

@@ -15,14 +15,14 @@ from plimsoll.lab.tuning.plan import (
     TunedValue,
     TuningError,
     asked_values,
-    created_with,
+    creation_properties,
     drop_own,
     label_parts,
+    own_disk_commands,
     plan_tuning,
     resolve_own,
-    still_to_be_made,
+    run_commands,
     touched_values,
-    tuned_in_runs,
 )
 from tests.support.tunedhost import host_to_tune
 
@@ -316,7 +316,7 @@ def test_a_disk_that_is_not_made_is_shown_as_what_it_will_be() -> None:
     tuning = Tuning.model_validate(
         {"disks": {"@disk": {"read_expire": 9}}, "datasets": {"@disk": {"sync": "always"}}}
     )
-    steps = still_to_be_made(tuning, ["${disk_device}"], "plimsoll-x--a/site")
+    steps = own_disk_commands(tuning, ["${disk_device}"], "plimsoll-x--a/site")
     assert [step.words for step in steps] == [
         ("tee", "/sys/block/${disk_device}/queue/iosched/read_expire"),
         ("zfs", "set", "sync=always", "plimsoll-x--a/site"),
@@ -334,7 +334,7 @@ def test_parts_of_a_clone_are_created_with_what_is_kept_and_tuned_in_runs_with_w
         "tank/x/static": {"recordsize": "128K"},
     }
     tuning = Tuning.model_validate({"datasets": said})
-    assert created_with(tuning) == {
+    assert creation_properties(tuning) == {
         "@database": {"compression": "lz4", "recordsize": "16384"},
         "@web": {"recordsize": "1048576"},
     }
@@ -343,7 +343,7 @@ def test_parts_of_a_clone_are_created_with_what_is_kept_and_tuned_in_runs_with_w
         "datasets.tank/x/static.recordsize",
         "datasets.tank.atime",
     ], "while the clone is made, none of its datasets is there to be tuned"
-    assert [step.words[2:] for step in tuned_in_runs(tuning, DATASETS)] == [
+    assert [step.words[2:] for step in run_commands(tuning, DATASETS)] == [
         ("logbias=throughput", "tank/x/mysql"),
         ("sync=disabled", "tank/x/wordpress"),
         ("sync=disabled", "tank/x/static"),
@@ -361,7 +361,7 @@ def test_parts_of_a_clone_are_created_with_what_is_kept_and_tuned_in_runs_with_w
         "datasets.tank/x/static.recordsize=131072",  # what is said by its name counts more
         "datasets.tank/x/static.sync=disabled",
     }
-    assert created_with(Tuning.model_validate({"datasets": {"@web": {}}})) == {"@web": {}}, (
+    assert creation_properties(Tuning.model_validate({"datasets": {"@web": {}}})) == {"@web": {}}, (
         "a dataset, untuned"
     )
     assert asked_values(drop_own(tuning)) == asked_values(

@@ -13,7 +13,7 @@ from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.tuning import JournalPlace, Tuning, apply_tuning, put_back, put_back_all
 from plimsoll.lab.tuning.apply import (
     TuningJournal,
-    journals_on,
+    find_journals,
     parse_journal,
     plan_for_host,
     read_journal,
@@ -235,17 +235,17 @@ def test_the_journal_on_a_real_machine(tmp_path: Path, monkeypatch: pytest.Monke
 
     async def run() -> None:
         machine = LocalMachine()
-        assert await journals_on(machine) == []
+        assert await find_journals(machine) == []
         assert await read_journal(machine, PLACE) is None
         await write_journal(machine, PLACE, [value])
-        assert [place.label for place in await journals_on(machine)] == [PLACE.label]
+        assert [place.label for place in await find_journals(machine)] == [PLACE.label]
         with pytest.raises(TuningError, match="an earlier tuning was not put back"):
             await write_journal(machine, PLACE, [])
         found = await read_journal(machine, JournalPlace(PLACE.label))
         assert found == TuningJournal(by=PLACE.by, put_back=(value,))
         for _ in range(2):
             await remove_journal(machine, PLACE)
-        assert await journals_on(machine) == []
+        assert await find_journals(machine) == []
         (tmp_path / "tuning").rmdir()
         (tmp_path / "tuning").write_text("in the way")
         with pytest.raises(TuningError, match=r"cannot be written: .*; nothing was tuned"):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from plimsoll.lab.clones import driver_of
+from plimsoll.lab.clones import find_driver
 from plimsoll.lab.experiment.design import Design, PlannedRun, preconditioned_rigs
 from plimsoll.lab.experiment.volumes import is_over
 from plimsoll.lab.fileio.measure import Cells, written_bytes
@@ -86,7 +86,7 @@ class Estimates:
         variant = self.plan.variants[run.backend] if run else self.plan.rigs[name]
         if part == "load" and run:
             return variant.lab.duration_s(variant.lab.scenario(run.scenario))
-        ours = driver_of(variant.settings.clone).is_ours
+        ours = find_driver(variant.settings.clone).is_ours
         guess_s = {"make": MAKE_S, "before": BEFORE_S}.get(part, AFTER_S) if ours else _NOT_OURS_S
         return guess_s + (variant.lab.limits.settle_s if part == "before" else 0.0)
 
@@ -128,7 +128,7 @@ def left_s(
     for rig in ({plan.rig(run) for run in left} | cells.keys()) - standing:
         spent_s = now.elapsed_s if now and now.name == rig else 0.0
         seconds.append(max((estimates.of("make", rig) or 0.0) - spent_s, 0.0))
-    ours = [rig for rig, variant in plan.rigs.items() if driver_of(variant.settings.clone).is_ours]
+    ours = [rig for rig, variant in plan.rigs.items() if find_driver(variant.settings.clone).is_ours]
     return added([*seconds, REMOVE_S * len(ours)])
 
 
