@@ -206,7 +206,7 @@ def lacks(use: str, among: Sequence[Needed] | None = None) -> list[Lack]:
         if use in needed.uses and not any(map(is_here, needed.programs))
     ]
     found += [Lack(f"bin/{name}", "make build") for name in USES[use].own if not is_here(f"bin/{name}")]
-    found += [Lack(f"Python's {name}", get) for name, get in USES[use].modules.items() if not _has(name)]
+    found += [Lack(f"Python's {name}", get) for name, get in USES[use].modules.items() if not find_spec(name)]
     return list(dict.fromkeys([*found, *_find_unfit(use)]))
 
 
@@ -226,10 +226,6 @@ def _lack(needed: Needed) -> Lack:
     package = needed.packages[0]
     others = f" (or {' or '.join(needed.packages[1:])})" if len(needed.packages) > 1 else ""
     return Lack(Path(needed.programs[0]).name, f"apt-get install {package}{others}", package)
-
-
-def _has(module: str) -> bool:
-    return find_spec(module) is not None
 
 
 def _find_unfit(use: str) -> Iterator[Lack]:

@@ -9,12 +9,12 @@ import click
 
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.hostile import printable
+from plimsoll.common.units import parse_duration_s
 from plimsoll.init.answers import (
     OWN,
     Limits,
     Log,
     Site,
-    duration_of,
     parse_limits,
     parse_name,
     read_disks,
@@ -106,7 +106,7 @@ def init(
         return Answers(called or "", told_log or Log(""), known, *told_disks, lasts, limits)
 
     def fitting(text: str) -> tuple[float, Lengths | None]:
-        lasts = duration_of(text)
+        lasts = parse_duration_s(text)
         if not partial:
             return lasts, None
         told = answers(lasts, Limits(1.1))
@@ -141,7 +141,7 @@ class _Asker:
             return self.given(flag, text, read)
         if self._problems:  # the command will be refused: ask nothing more
             return None
-        if not _is_terminal():
+        if not sys.stdin.isatty():
             self._problems.append(
                 f"{flag} is missing, and there is no terminal to ask on: {_QUESTIONS[flag]}"
             )
@@ -153,14 +153,10 @@ class _Asker:
         missing = [
             f"{flag} is missing, and there is no terminal to ask on: {_QUESTIONS[flag]}"
             for flag, text in self._flags.items()
-            if text is None and not _is_terminal()
+            if text is None and not sys.stdin.isatty()
         ]
         if self._problems:
             raise SettingsError("\n".join(dict.fromkeys([*self._problems, *missing])))
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty()
 
 
 def _ask(flag: str, read: Callable[[str], Answer], default: str | None) -> Answer:

@@ -163,7 +163,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Under:
+class StorageBelow:
     """What lies under a folder: a ZFS dataset, Btrfs, or devices."""
 
     dataset: str | None = None
@@ -186,10 +186,10 @@ def read_site(text: str, no_probe: bool) -> Site:
     return found
 
 
-def read_disks(text: str, site: Site, no_probe: bool) -> tuple[tuple[Disk, ...], tuple[Under, ...]]:
+def read_disks(text: str, site: Site, no_probe: bool) -> tuple[tuple[Disk, ...], tuple[StorageBelow, ...]]:
     """Return the disks, with what lies under each unless `no_probe`. Raises ValueError."""
     found = parse_disks(text, site)
-    return found, tuple(Under() if no_probe else under(disk) for disk in found)
+    return found, tuple(StorageBelow() if no_probe else find_storage(disk) for disk in found)
 
 
 def probe_log(path: str) -> Log:
@@ -222,10 +222,10 @@ def explain_no_site(target: str) -> str:
     return f"{target}: does not serve the site: {why}: start it, or correct the URL" if why else ""
 
 
-def under(disk: Disk, mounts: str | None = None) -> Under:
+def find_storage(disk: Disk, mounts: str | None = None) -> StorageBelow:
     """Return what lies under the disk's folder. Raises ValueError if clones cannot be put into it."""
     if disk.path is None:
-        return Under()
+        return StorageBelow()
     folder = os.path.realpath(disk.path)
     if not Path(folder).is_dir():
         raise ValueError(f"{disk.name}: {disk.path} is not a folder here: create it, or name another")
@@ -235,8 +235,8 @@ def under(disk: Disk, mounts: str | None = None) -> Under:
             raise ValueError(
                 f"{disk.name}: {disk.path} lies in the dataset {source}: name where one is mounted, {where}"
             )
-        return Under(dataset=source)
-    return Under(btrfs=kind == "btrfs", devices=_devices(source))
+        return StorageBelow(dataset=source)
+    return StorageBelow(btrfs=kind == "btrfs", devices=_devices(source))
 
 
 def find_mount(folder: str, mountinfo: str) -> tuple[str, str, str]:

@@ -13,7 +13,7 @@ from plimsoll.common.errors import OutputError
 from plimsoll.common.files import open_replacement
 from plimsoll.common.units import counted, seconds
 from plimsoll.common.validation import parse_model
-from plimsoll.init.answers import Disk, Limits, Log, Site, Under
+from plimsoll.init.answers import Disk, Limits, Log, Site, StorageBelow
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.plan import lasts_s
 from plimsoll.lab.experiment.problems import all_problems, key_problems
@@ -36,7 +36,7 @@ class Answers:
     log: Log
     site: Site
     disks: tuple[Disk, ...]
-    below: tuple[Under, ...]  # what lies under each disk's folder
+    below: tuple[StorageBelow, ...]  # what lies under each disk's folder
     lasts_s: float
     limits: Limits
 
@@ -158,13 +158,13 @@ def _backend(told: Answers, number: int) -> list[str]:
     return lines
 
 
-def _storage_below(below: Under) -> str:
+def _storage_below(below: StorageBelow) -> str:
     said = f", dataset: {quote_yaml(below.dataset)}" if below.dataset else ""
     said += ", btrfs: true" if below.btrfs else ""
     return said + (f", devices: [{', '.join(map(quote_yaml, below.devices))}]" if below.devices else "")
 
 
-def _one_saturator(kind: str, disk: Disk, below: Under) -> str:
+def _one_saturator(kind: str, disk: Disk, below: StorageBelow) -> str:
     """Return the saturator of a site that exists: the lab does not know where its data lie."""
     if kind == "zfs-send":
         return f"{{kind: zfs-send, dataset: {quote_yaml(below.dataset or '')}}}"

@@ -51,16 +51,11 @@ def host_lines(path: Path) -> Iterator[str]:
             if not data.endswith(b"\n"):
                 return
             line = data.decode("utf-8", errors="replace")
-            if number == 0 and names_in(line)[:1] != ["t_ns"]:
+            if number == 0 and _fields(line)[:1] != ["t_ns"]:
                 raise DamagedFileError(f"{path}: its first column is not t_ns")
             yield line
     except FileNotFoundError:
         return
-
-
-def names_in(head: str) -> list[str]:
-    """Return the names of the columns in the first line, as they may be quoted. Pure."""
-    return _fields(head)
 
 
 def read_samples(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> HostSamples:
@@ -70,7 +65,7 @@ def read_samples(path: Path, wanted: Callable[[str], bool] = lambda _: True) -> 
     last line that was cut off is left out. Raises RunDirectoryError if the observers did not write it.
     """
     lines = host_lines(path)
-    names = names_in(next(lines, ""))
+    names = _fields(next(lines, ""))
     columns = {index: array("d") for index, name in enumerate(names) if index == 0 or wanted(name)}
     most = _MOST_SAMPLES // max(len(columns), 1)
     no_numbers = damaged = 0

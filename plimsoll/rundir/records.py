@@ -135,7 +135,8 @@ class RequestFile:
             raise NoRequestsError(f"{path}: holds no request")
         _check_header(path, header)
         count = (size - HEADER_BYTES) // RECORD.itemsize
-        needed_bytes, memory_bytes = count * _FIGURES_BYTES, _memory_bytes()
+        needed_bytes = count * _FIGURES_BYTES
+        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         if needed_bytes > memory_bytes:
             raise RunDirectoryError(
                 f"{path}: holds {count:,} requests, whose figures take {needed_bytes >> 30:,} GiB of memory, "
@@ -171,10 +172,6 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise RunDirectoryError(
             f"{path.parent}: requests.npy is missing, so this is not a run directory"
         ) from None
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _fill(path: Path, file: Any, view: memoryview) -> None:

@@ -37,6 +37,7 @@ ABOUT = {
 
 
 _DIFFERENT = 4  # photographs of a run; each gets a name of its own on the site
+_photograph = cache(small_photograph)
 
 
 def _check_profile(path: Path | None) -> Path | None:
@@ -197,11 +198,6 @@ class SaveArticle(Author):
         if editor.post is not None:
             self.note_created(editor.post)
         return page, editor
-
-
-@cache
-def _photograph(seed: int, number: int) -> bytes:
-    return small_photograph(seed, number)
 
 
 def _is_editor(reply: Reply) -> StepFailure | None:

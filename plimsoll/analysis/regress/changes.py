@@ -168,7 +168,8 @@ class SeriesReview:
             level = looked_at.back(newest.before)
         elif open_rows and open_rows[0].metric == series.key.metric:
             level = open_rows[0].before
-        since = min((self._began(row) for row in self._new_rows(series)), default=None)
+        nights = (self._nights[self._place[row.night]] for row in self._new_rows(series))
+        since = min((night.facts.started_at for night in nights), default=None)
         return SeriesResult(
             series,
             state,
@@ -285,9 +286,6 @@ class SeriesReview:
         }
         alone = {place for place in sure if all(abs(place - other) > SAME for other in reported)}
         return sorted(reported | alone)
-
-    def _began(self, row: ChangeRow) -> str:
-        return self._nights[self._place[row.night]].facts.started_at
 
     def _name(self, row: ChangeRow) -> str:
         return self._nights[self._place[row.night]].name

@@ -122,7 +122,7 @@ def _find_missing(past: ExperimentHistory, group: Group, series: Sequence[Series
         name, why = first.series.key.name, first.series.nights[-1].why or "did not run"
         last = first.series.judged[-1].night.name
         is_whole = len(missed) == len(tails)
-        yield f"{name}: no figure tonight: {why.rstrip('.')}{_describe_absence(past, group, name, last, is_whole)}"
+        yield f"{name}: no figure tonight: {why.rstrip('.')}{_absence(past, group, name, last, is_whole)}"
     elif not mine and not _had_figures(past, group):
         tonight = past.nights[-1].id
         runs = [run for run in past.runs if run.night == tonight and run.group == group]
@@ -135,7 +135,7 @@ def _had_figures(past: ExperimentHistory, group: Group) -> bool:
     return any(row.run in mine for row in past.figures)
 
 
-def _describe_absence(past: ExperimentHistory, group: Group, name: str, last: str, is_whole: bool) -> str:
+def _absence(past: ExperimentHistory, group: Group, name: str, last: str, is_whole: bool) -> str:
     """Return since when it is missed, and how to drop what is gone for good."""
     tonight = past.nights[-1].id
     if is_whole and any(run.night == tonight and run.group == group for run in past.runs):

@@ -5,6 +5,7 @@ import contextlib
 import shlex
 import signal
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -216,6 +217,16 @@ class SshMachine:
 def command_line(command: Sequence[str], stdin_bytes: int | None = None, become: bool = False) -> str:
     """Return `command` under the guard as one line for the account's shell. Pure."""
     return shlex.join(guard_command(command, stdin_bytes, become))
+
+
+def script_command(script: Path, *words: str) -> list[str]:
+    """Return the command that runs `script` where only Python is: its text goes along."""
+    return ["python3", "-c", _text(script), *words]
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 class _SshChannel:

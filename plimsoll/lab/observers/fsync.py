@@ -1,12 +1,12 @@
 """What a database waits for: a 4 KiB write and its fdatasync once a second, beside the clone's data."""
 
-from functools import cache
 from pathlib import Path
 
-from plimsoll.lab.machine import Machine
+from plimsoll.lab.machine import Machine, script_command
 from plimsoll.lab.observers.observer import Column, LineStream, Observer, Pair, Reading, Say, gauge, number
 from plimsoll.lab.observers.settings import ObserverOptions, Probed
 
+_SCRIPT = Path(__file__).with_name("fsync_script.py")
 _MS_OF_NS = 1 / 1e6
 _FIELDS = ("write", "fdatasync", "write + fdatasync")
 
@@ -17,14 +17,9 @@ COLUMNS = (
 )
 
 
-@cache
-def _source() -> str:
-    return Path(__file__).with_name("fsync_script.py").read_text(encoding="utf-8")
-
-
 def command(folder: str, name: str) -> list[str]:
     """Return the command that probes a file `name` in `folder` until it is ended. Pure."""
-    return ["python3", "-c", _source(), folder, name]
+    return script_command(_SCRIPT, folder, name)
 
 
 def parse(line: str) -> Reading | None:

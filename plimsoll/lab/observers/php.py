@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
-from plimsoll.lab.machine import Machine
+from plimsoll.lab.machine import Machine, script_command
 from plimsoll.lab.observers.observer import Column, LineStream, Observer, Pair, Reading, Say, gauge, rate
 from plimsoll.lab.observers.settings import ObserverOptions, PhpSettings
 
+_SCRIPT = Path(__file__).with_name("php_script.py")
 _LARGEST = 1 << 53
 _LONGEST = 200
 _RESTARTS = ("oom_restarts", "hash_restarts", "manual_restarts")
@@ -43,14 +43,9 @@ COLUMNS = (
 )
 
 
-@cache
-def _source() -> str:
-    return Path(__file__).with_name("php_script.py").read_text(encoding="utf-8")
-
-
 def command(settings: PhpSettings) -> list[str]:
     """Return the command that asks once a second until it is ended. Pure."""
-    return ["python3", "-c", _source(), settings.fastcgi or "", settings.status, settings.opcache or ""]
+    return script_command(_SCRIPT, settings.fastcgi or "", settings.status, settings.opcache or "")
 
 
 def parse(line: str) -> tuple[int, Reading, str | None] | None:

@@ -36,11 +36,6 @@ _SPARES = "spares"
 _INDENT = 2
 
 
-def list_pools(form: Sequence[str], pools: Sequence[str]) -> list[str]:
-    """Return the command that prints a line a pool, where zpool knows `form`. Pure."""
-    return ["zpool", "list", *form, *pools]
-
-
 def command(form: Sequence[str], pools: Sequence[str]) -> list[str]:
     """Return the command that prints the state of `pools` again and again. Pure."""
     return rounds(f'zpool list {" ".join(form)} "$@"; zpool status "$@"', EVERY_S, pools)
@@ -182,7 +177,8 @@ async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watc
         return None
     try:
         for form in FORMS:
-            probed = await machine.run(list_pools(form, pools), timeout_s=PROBE_TIMEOUT_S, check=False)
+            listing = ["zpool", "list", *form, *pools]
+            probed = await machine.run(listing, timeout_s=PROBE_TIMEOUT_S, check=False)
             if probed.status == 0:
                 asked = command(form, pools)
                 return Watch("poolstate", columns(pools), machine, asked, States(), "zpool status")

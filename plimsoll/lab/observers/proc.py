@@ -28,11 +28,6 @@ def parse_cpu(text: str) -> dict[str, float]:
     return found
 
 
-def read_cpu(texts: tuple[str, ...]) -> Reading:
-    """Return the reading that `CPU_PATHS` give."""
-    return parse_cpu(texts[0])
-
-
 def _share(name: str, *states: str) -> Column:
     def percent(pair: Pair) -> float | None:
         deltas = [pair.delta(state) for state in states]
@@ -53,7 +48,7 @@ CPU_COLUMNS = (
     gauge("blocked_count", "procs_blocked"),
 )
 
-CPU = file_observer("cpu", CPU_COLUMNS, read_cpu, CPU_PATHS)
+CPU = file_observer("cpu", CPU_COLUMNS, lambda texts: parse_cpu(texts[0]), CPU_PATHS)
 
 
 # pressure: the share of the time in which tasks waited for the processor, memory or a disk

@@ -48,7 +48,8 @@ async def find_pools(machine: Machine, pools: Sequence[str], name: str, say: Say
     """
     if not pools:
         try:
-            listed = await machine.run(list_command(), timeout_s=PROBE_TIMEOUT_S, check=False)
+            names = ["zpool", "list", "-H", "-o", "name"]
+            listed = await machine.run(names, timeout_s=PROBE_TIMEOUT_S, check=False)
         except MachineError as error:
             say(f"{name}: {error}")
             return ()
@@ -56,11 +57,6 @@ async def find_pools(machine: Machine, pools: Sequence[str], name: str, say: Say
     if not pools:
         say(f"{name}: no pool is imported here, so there is none to observe")
     return pools
-
-
-def list_command() -> list[str]:
-    """Return the command that prints the imported pools, one a line. Pure."""
-    return ["zpool", "list", "-H", "-o", "name"]
 
 
 def probe(form: IostatForm, pools: Sequence[str]) -> list[str]:

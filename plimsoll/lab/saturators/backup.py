@@ -202,7 +202,7 @@ def command(settings: Backup, label: str) -> list[str]:
         raise ValueError("guest: is missing")
     options = ["--mode", settings.mode]
     if isinstance(sink, StorageSink):
-        options += ["--storage", sink.storage, "--notes-template", own_note(label)]
+        options += ["--storage", sink.storage, "--notes-template", own_name(label)]
         return vzdump(settings.guest, _own(label), options, rate)
     compress = "0" if settings.compress == "none" else settings.compress
     options += ["--compress", compress, "--stdout", "1"]
@@ -338,11 +338,6 @@ def release_command(guest: int, own: str) -> list[str]:
     return ["sh", "-c", _RELEASE, "sh", str(guest), own]
 
 
-def own_note(label: str) -> str:
-    """Return the note by which a backup on a storage is known."""
-    return own_name(label)
-
-
 def stored_command(storage: str, guest: int) -> list[str]:
     """Return the command that lists a guest's backups on a storage, as JSON."""
     path = f"/nodes/localhost/storage/{storage}/content"
@@ -357,7 +352,7 @@ def own_stored(listed: str, storage: str, label: str) -> list[str]:
         for one in _rows(listed)
         if isinstance(one.get("volid"), str)
         and one["volid"].startswith(start)
-        and str(one.get("notes", "")).strip() == own_note(label)
+        and str(one.get("notes", "")).strip() == own_name(label)
     ]
 
 

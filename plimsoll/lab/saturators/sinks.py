@@ -4,14 +4,13 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from plimsoll.common.units import Size
-from plimsoll.lab.machine import Machine
+from plimsoll.lab.machine import Machine, script_command
 from plimsoll.lab.names import Folder, StrictModel, own_name
 from plimsoll.lab.saturators.saturator import CLONE
 from plimsoll.lab.steps.step import Command, Look, Remains, has_room, is_dataset, is_folder
@@ -125,12 +124,8 @@ def sink_looks(sink: AnySink, of_zfs: bool) -> list[Look]:
     return []
 
 
+_COPIER = Path(__file__).with_name("copier.py")
 _TOTAL = re.compile(r"(bytes|received) ([0-9]{1,18})", re.ASCII)
-
-
-@cache
-def _source() -> str:
-    return Path(__file__).with_name("copier.py").read_text(encoding="utf-8")
 
 
 def copy_to_sink_command(
@@ -159,12 +154,12 @@ def copy_to_file_command(
 
 def _copier(rate_bytes_per_s: int | None) -> list[str]:
     rate = [f"--rate={rate_bytes_per_s}"] if rate_bytes_per_s else []
-    return ["python3", "-c", _source(), *rate]
+    return script_command(_COPIER, *rate)
 
 
 def count_received_command(receive: Sequence[str]) -> list[str]:
     """Return `receive` behind a copier that counts what it took, where it runs: as `received N`."""
-    return ["python3", "-c", _source(), "--word=received", f"--into={json.dumps(list(receive))}", "--", "cat"]
+    return script_command(_COPIER, "--word=received", f"--into={json.dumps(list(receive))}", "--", "cat")
 
 
 def ram_file(sink: RamDiskSink, label: str) -> str:

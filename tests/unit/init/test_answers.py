@@ -8,13 +8,13 @@ from plimsoll.init.answers import (
     Disk,
     Limits,
     Site,
-    Under,
+    StorageBelow,
     duration_of,
     find_mount,
+    find_storage,
     parse_disks,
     parse_limits,
     parse_site,
-    under,
 )
 
 TWO = Site(("http://10.0.0.5", "http://10.0.0.6:8080"))
@@ -136,14 +136,14 @@ def test_what_lies_under_a_folder(tmp_path: Path) -> None:
     def mount(kind: str, source: str, at: str = folder) -> str:
         return f"22 1 8:1 / {at} rw - {kind} {source} rw\n"
 
-    assert under(Disk("a"), "") == Under()
-    assert under(Disk("a", folder), mount("zfs", "tank/lab")) == Under(dataset="tank/lab")
-    assert under(Disk("a", folder), mount("btrfs", "/dev/none")) == Under(btrfs=True)
-    assert under(Disk("a", folder), mount("ext4", "/dev/none")) == Under()
+    assert find_storage(Disk("a"), "") == StorageBelow()
+    assert find_storage(Disk("a", folder), mount("zfs", "tank/lab")) == StorageBelow(dataset="tank/lab")
+    assert find_storage(Disk("a", folder), mount("btrfs", "/dev/none")) == StorageBelow(btrfs=True)
+    assert find_storage(Disk("a", folder), mount("ext4", "/dev/none")) == StorageBelow()
     with pytest.raises(ValueError, match=r"lies in the dataset tank: name where one is mounted, /$"):
-        under(Disk("a", folder), mount("zfs", "tank", "/"))
+        find_storage(Disk("a", folder), mount("zfs", "tank", "/"))
     with pytest.raises(ValueError, match="a: /nowhere is not a folder here: create it, or name another"):
-        under(Disk("a", "/nowhere"), "")
+        find_storage(Disk("a", "/nowhere"), "")
 
 
 def test_a_partition_stands_for_its_whole_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,4 +155,4 @@ def test_a_partition_stands_for_its_whole_disk(tmp_path: Path, monkeypatch: pyte
     (block / "nvme0n1p2").symlink_to(part)
     monkeypatch.setattr("plimsoll.init.answers._BLOCK", block)
     mount = f"22 1 8:1 / {tmp_path.resolve()} rw - ext4 /dev/nvme0n1p2 rw\n"
-    assert under(Disk("a", str(tmp_path.resolve())), mount) == Under(devices=("nvme0n1",))
+    assert find_storage(Disk("a", str(tmp_path.resolve())), mount) == StorageBelow(devices=("nvme0n1",))

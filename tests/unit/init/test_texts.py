@@ -9,14 +9,14 @@ import yaml
 from plimsoll.analysis.compare import gates
 from plimsoll.common.validation import parse_model
 from plimsoll.completion import schema_of
-from plimsoll.init.answers import Disk, Limits, Log, Site, Under
+from plimsoll.init.answers import Disk, Limits, Log, Site, StorageBelow
 from plimsoll.init.experiment import Answers, Lengths, gates_text, lab_text, lengths, metric, quote_yaml
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.problems import key_problems
 
 DISKS = (Disk("sata", "/rust/lab"), Disk("nvme", "/tank/lab"))
-ZFS = (Under(dataset="rust/lab"), Under(dataset="tank/lab"))
-PLAIN = (Under(devices=("sda",)), Under(btrfs=True))
+ZFS = (StorageBelow(dataset="rust/lab"), StorageBelow(dataset="tank/lab"))
+PLAIN = (StorageBelow(devices=("sda",)), StorageBelow(btrfs=True))
 URLS = Site(("http://10.0.0.5", "http://10.0.0.6"))
 LONG = Lengths(4, 400)
 
@@ -43,7 +43,7 @@ ROWS = [
     ("sites that exist, on others", told(site=URLS, below=PLAIN), "fio"),
     (
         "sites whose disks nobody knows",
-        told(site=URLS, disks=(Disk("a"), Disk("b")), below=(Under(),) * 2),
+        told(site=URLS, disks=(Disk("a"), Disk("b")), below=(StorageBelow(),) * 2),
         None,
     ),
     ("one disk alone", told(disks=DISKS[:1], below=ZFS[:1]), "zfs-send"),
