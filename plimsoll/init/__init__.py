@@ -160,7 +160,6 @@ class _Asker:
 
 
 def _ask(flag: str, read: Callable[[str], Answer], default: str | None) -> Answer:
-    """Ask until the answer is right."""
     number = list(_QUESTIONS).index(flag) + 1
     click.echo(f"\n{number}/{len(_QUESTIONS)} {_QUESTIONS[flag]}", err=True)
     while True:

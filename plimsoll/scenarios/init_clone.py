@@ -282,7 +282,6 @@ def _base(address: str) -> str | None:
 
 
 def _site_ip(settings: SiteSettings) -> str:
-    """Return the IP address that the site was asked at."""
     parts = urlsplit(settings.target)
     host, port = parts.hostname or "", parts.port or 80
     if settings.connect_to:

@@ -171,7 +171,6 @@ class UpgradeWordpress(ScenarioUser):
         return _ms(phase)
 
     def _verify(self, offer: Offer) -> None:
-        """Check that the site runs its new version. Raises StepFailedError."""
         step = "verify: version"
         for _ in range(_STALE_S):
             about = self.site.get(step, "wp-admin/about.php", check=expect_logged_in())

@@ -292,7 +292,6 @@ class SeriesReview:
 
 
 def _to_change(series: NightSeries, row: ChangeRow) -> Change:
-    """Return what was reported as a change of `series`."""
     return Change(0, series.scale(row.before), series.scale(row.after), 0, 0, row.p)
 
 

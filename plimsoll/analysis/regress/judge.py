@@ -145,7 +145,6 @@ def _absence(past: ExperimentHistory, group: Group, name: str, last: str, is_who
 
 
 def _unfit_runs(past: ExperimentHistory) -> list[str]:
-    """Return which runs of tonight are unfit, and why (hostile)."""
     tonight = past.nights[-1].id
     return [f"{run.name} {why}" for run in past.runs if run.night == tonight for why in run.unfit]
 

@@ -58,7 +58,6 @@ def history_page(judgements: Sequence[Judgement]) -> str:
 
 
 def _decisions(judgement: Judgement) -> Table | None:
-    """Return what was decided, the last first."""
     if not judgement.decisions:
         return None
     rows = [
@@ -70,7 +69,6 @@ def _decisions(judgement: Judgement) -> Table | None:
 
 
 def _missing(judgement: Judgement) -> Table | None:
-    """Return the nights in which a series has no figure, the last ones first."""
     found: dict[tuple[str, str], Row] = {}
     for each in judgement.series:
         if each.series.key.metric == ERROR_SHARE:

@@ -399,7 +399,6 @@ def _find_shared(root: etree._Element) -> Iterator[str]:
 
 
 def _name(disk: etree._Element) -> str:
-    """Return the guest's name for a disk."""
     target = disk.find("target")
     return "" if target is None else target.get("dev", "")
 

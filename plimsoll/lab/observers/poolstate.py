@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.observer import END, Column, Observer, Pair, Say, Watch, gauge, rounds
 from plimsoll.lab.observers.settings import ObserverOptions
-from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, find_pools
+from plimsoll.lab.observers.zpool import find_form, find_pools
 
 EVERY_S = 2
 _REPEATED = 15  # samples: then the host has not answered for so long that nobody knows
@@ -175,18 +174,11 @@ async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watc
     pools = await find_pools(machine, options.pools, "poolstate", say)
     if not pools:
         return None
-    try:
-        for form in FORMS:
-            listing = ["zpool", "list", *form, *pools]
-            probed = await machine.run(listing, timeout_s=PROBE_TIMEOUT_S, check=False)
-            if probed.status == 0:
-                asked = command(form, pools)
-                return Watch("poolstate", columns(pools), machine, asked, States(), "zpool status")
-    except MachineError as error:
-        say(f"poolstate: {error}")
+    probes = [(form, ["zpool", "list", *form, *pools]) for form in FORMS]
+    form = await find_form(machine, "poolstate", "zpool list", probes, say)
+    if form is None:
         return None
-    say(f"poolstate: zpool list printed: {probed.err.strip()[:200]}")
-    return None
+    return Watch("poolstate", columns(pools), machine, command(form, pools), States(), "zpool status")
 
 
 OBSERVER = Observer("poolstate", COLUMNS, _prepare)

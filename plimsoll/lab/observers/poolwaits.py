@@ -8,11 +8,10 @@ an interval it prints all counts since the pool was imported, exactly; what is n
 import math
 from collections.abc import Mapping, Sequence
 
-from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.observer import END, Column, Observer, Pair, Say, Watch, gauge, number, rounds
 from plimsoll.lab.observers.settings import ObserverOptions
-from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, find_pools
+from plimsoll.lab.observers.zpool import find_form, find_pools
 
 _WORDS = ("zpool", "iostat", "-w", "-H", "-p")
 _MS_OF_NS = 1 / 1e6
@@ -29,11 +28,6 @@ Round = dict[str, Histogram]  # by `POOL KIND`
 def command(pools: Sequence[str]) -> list[str]:
     """Return the command that prints the histograms of `pools` about once a second. Pure."""
     return rounds(f'{" ".join(_WORDS)} "$@"', 1, pools)
-
-
-def probe(pools: Sequence[str]) -> list[str]:
-    """Return a command that succeeds where zpool has histograms. Pure."""
-    return [*_WORDS, *pools]
 
 
 def bound_ns(histogram: Mapping[int, int], share: float) -> float | None:
@@ -115,15 +109,8 @@ COLUMNS = columns(["POOL"])  # as they are documented
 
 async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watch | None:
     pools = await find_pools(machine, options.pools, "poolwaits", say)
-    if not pools:
-        return None
-    try:
-        probed = await machine.run(probe(pools), timeout_s=PROBE_TIMEOUT_S, check=False)
-    except MachineError as error:
-        say(f"poolwaits: {error}")
-        return None
-    if probed.status != 0:
-        say(f"poolwaits: zpool iostat -w printed: {probed.err.strip()[:200]}")
+    probes = [(True, [*_WORDS, *pools])]
+    if not pools or not await find_form(machine, "poolwaits", "zpool iostat -w", probes, say):
         return None
     return Watch("poolwaits", columns(pools), machine, command(pools), Histograms(), "zpool iostat -w")
 

@@ -1,11 +1,12 @@
 """The activity of each pool, from `zpool iostat`, a process that runs as long as the sampling.
 
-All observers of ZFS ask here which pools they watch.
+All observers of ZFS ask here which pools they watch, and which form of a command is known.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
@@ -22,6 +23,7 @@ _FIELDS = (
 _PLAIN = 6
 _SHORT = re.compile(r"(\d+(?:\.\d+)?)([KMGTPEZ]?)")
 _LONGEST = 24
+Form = TypeVar("Form")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,27 @@ async def find_pools(machine: Machine, pools: Sequence[str], name: str, say: Say
     if not pools:
         say(f"{name}: no pool is imported here, so there is none to observe")
     return pools
+
+
+async def find_form(
+    machine: Machine, name: str, asked: str, probes: Iterable[tuple[Form, Sequence[str]]], say: Say
+) -> Form | None:
+    """Return the first form whose probe succeeds; None, and the reason, where none does.
+
+    `name` is the observer's, `asked` the program's with its subcommand.
+    """
+    printed = ""
+    try:
+        for form, words in probes:
+            probed = await machine.run(words, timeout_s=PROBE_TIMEOUT_S, check=False)
+            if probed.status == 0:
+                return form
+            printed = probed.err.strip()[:200]
+    except MachineError as error:
+        say(f"{name}: {error}")
+        return None
+    say(f"{name}: {asked} printed: {printed}")
+    return None
 
 
 def probe(form: IostatForm, pools: Sequence[str]) -> list[str]:
@@ -144,17 +167,11 @@ async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watc
     pools = await find_pools(machine, options.pools, "zpool", say)
     if not pools:
         return None
-    try:
-        for form in FORMS:
-            probed = await machine.run(probe(form, pools), timeout_s=PROBE_TIMEOUT_S, check=False)
-            if probed.status == 0:
-                asked = command(form, pools)
-                return Watch("zpool", columns(pools), machine, asked, Lines(form), "zpool iostat")
-    except MachineError as error:
-        say(f"zpool: {error}")
+    probes = [(form, probe(form, pools)) for form in FORMS]
+    form = await find_form(machine, "zpool", "zpool iostat", probes, say)
+    if form is None:
         return None
-    say(f"zpool: zpool iostat printed: {probed.err.strip()[:200]}")
-    return None
+    return Watch("zpool", columns(pools), machine, command(form, pools), Lines(form), "zpool iostat")
 
 
 OBSERVER = Observer("zpool", COLUMNS, _prepare)

@@ -176,7 +176,6 @@ class ApiConnection:
         )
 
     def _explain_failure(self, what: str, error: requests.exceptions.RequestException) -> ApiError:
-        """Return the sentence for a request that was not answered."""
         where, causes = f"{self.api}: {what}", list(_causes(error))
         if isinstance(error, requests.exceptions.SSLError):
             return self._explain_distrust(error)
@@ -248,7 +247,6 @@ class _Pinned(HTTPAdapter):
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield `error` and what lies below it."""
     seen: list[BaseException] = []
     waiting: list[Any] = [error]
     while waiting:

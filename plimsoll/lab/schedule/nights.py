@@ -296,7 +296,6 @@ def lingering(schedule: Schedule) -> list[str]:
 
 
 def _find_unit_problems(schedule: Schedule, place: ScheduleFolders, found: InstalledSchedule) -> list[str]:
-    """Return the problems with the units or the crontab."""
     again = "install it again"
     if schedule.kind == "cron":
         if found.crontab is None:

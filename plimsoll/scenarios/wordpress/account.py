@@ -76,7 +76,6 @@ def _check_form(reply: Reply) -> StepFailure | None:
 
 
 def _find_login_failure(reply: Reply) -> StepFailure | None:
-    """Return the reason for a failed login, or None."""
     # After a success some sites ask for the administrator's address first; the cookie is valid already.
     if reply.status == 302 and "logged_in" in reply.headers.get("set-cookie", ""):
         return None
