@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from plimsoll.lab.clones import DRIVERS
-from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
+from plimsoll.lab.clones.clone import CloneContext, CloneKit, CloneSettings, Driver, Target
 from plimsoll.lab.disks import DISKS
 from plimsoll.lab.disks.disk import DataLocation, DiskKind, DiskSettings, Place
 from plimsoll.lab.machine import Machine
@@ -58,7 +58,7 @@ class Boat:
         return []
 
 
-async def _kit(settings: BoatSettings, around: Surroundings) -> CloneKit:
+async def _kit(settings: BoatSettings, around: CloneContext) -> CloneKit:
     return CloneKit(Boat(settings, around.name, around.disk))
 
 

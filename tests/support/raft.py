@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from plimsoll.lab.clones import DRIVERS
-from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
+from plimsoll.lab.clones.clone import CloneContext, CloneKit, CloneSettings, Driver, Target
 from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Remains, Serve, Step
@@ -64,7 +64,7 @@ class Raft:
         return [Remains(f"the raft {self._folder}", self._folder, tuple(self.destroy()))] if there else []
 
 
-async def _kit(settings: RaftSettings, around: Surroundings) -> CloneKit:
+async def _kit(settings: RaftSettings, around: CloneContext) -> CloneKit:
     return CloneKit(Raft(settings, around.name, around.disk))
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings
+from plimsoll.lab.clones.clone import CloneContext, CloneKit, CloneSettings, Driver
 from plimsoll.lab.clones.compose import COMPOSE
 from plimsoll.lab.clones.libvirt import LIBVIRT
 from plimsoll.lab.clones.proxmox import PROXMOX
@@ -25,7 +25,7 @@ def find_driver(settings: CloneSettings) -> Driver[Any]:
     return next(driver for driver in DRIVERS if driver.name == settings.driver)
 
 
-async def prepare_clone(settings: CloneSettings, around: Surroundings) -> CloneKit:
+async def prepare_clone(settings: CloneSettings, around: CloneContext) -> CloneKit:
     """Return the clone. Looks at what it is made of; changes nothing.
 
     Raises LabError, and ValueError where the place cannot hold such a clone.

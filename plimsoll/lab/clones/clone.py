@@ -84,7 +84,7 @@ class CloneSettings(StrictModel):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class CloneContext:
     """The surroundings that a clone is made in. `name` is the name of everything that belongs to it.
 
     `place` is None only for drivers that put the clone nowhere; `site` has lab.yml's settings of the site
@@ -109,7 +109,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Seen:
+class CloneDetails:
     """What is known of a clone only once it stands.
 
     `description` adds to that of `Clone.describe`; `datasets` are its own, on the backend's machine.
@@ -129,7 +129,7 @@ class CloneKit:
     clone: Clone
     api: Api | None = None
     golden: Golden | None = None
-    look: Callable[[Mapping[str, str]], Awaitable[Seen]] | None = None
+    look: Callable[[Mapping[str, str]], Awaitable[CloneDetails]] | None = None
 
 
 Settings = TypeVar("Settings", bound=CloneSettings)
@@ -156,11 +156,11 @@ class Driver(Generic[Settings]):
 
     name: str
     settings: type[Settings]
-    make: Callable[[Settings, Surroundings], Awaitable[CloneKit]]
+    make: Callable[[Settings, CloneContext], Awaitable[CloneKit]]
     needs_disk: bool = True
     is_ours: bool = True
     has_own_site: bool = False
-    looks: Callable[[Settings, Surroundings], list[Look]] = lambda *_: []
+    looks: Callable[[Settings, CloneContext], list[Look]] = lambda *_: []
     grows: Callable[[Settings], Command | None] = lambda _: None
     at_start: frozenset[str] = frozenset()
     has_parts: bool = False

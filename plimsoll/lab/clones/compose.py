@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
+from plimsoll.lab.clones.clone import CloneContext, CloneKit, CloneSettings, Driver, Target
 from plimsoll.lab.clones.golden import FREE_PORT, Golden, containers, site_down, site_up
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.disks.disk import DataLocation, Place, PlainFolder
@@ -75,7 +75,7 @@ class Compose:
     ) -> None:
         """`golden` is the site that is copied; it knows where Plimsoll lies on that machine.
 
-        `parts`: see Surroundings.
+        `parts`: see CloneContext.
         """
         self._settings, self._name, self._place, self._golden = settings, name, place, golden
         self._site = SiteData(place, name, golden.folder, parts=parts or {})
@@ -171,12 +171,12 @@ _AT_REST = """used=$(docker ps -q --filter "label=plimsoll.backend=$(realpath -m
 }"""
 
 
-async def _kit(settings: ComposeSettings, around: Surroundings) -> CloneKit:
+async def _prepare(settings: ComposeSettings, around: CloneContext) -> CloneKit:
     golden = Golden(around.site, around.work, settings.project or around.project)
     return CloneKit(Compose(settings, around.name, around.disk, golden, around.parts), golden=golden)
 
 
-def _looks(settings: ComposeSettings, around: Surroundings) -> list[Look]:
+def _looks(settings: ComposeSettings, around: CloneContext) -> list[Look]:
     golden = Golden(around.site, around.work, settings.project or around.project)
     docker = ("sh", "-c", "docker info >/dev/null 2>&1")
     compose = ("sh", "-c", "docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null")
@@ -194,7 +194,7 @@ def _looks(settings: ComposeSettings, around: Surroundings) -> list[Look]:
 COMPOSE = Driver(
     "compose",
     ComposeSettings,
-    _kit,
+    _prepare,
     has_own_site=True,
     looks=_looks,
     at_start=frozenset({"buffer_pool", "php_children", "varnish_storage"}),

@@ -11,10 +11,10 @@ from lxml import etree
 from pydantic import AfterValidator, Field, model_validator
 
 from plimsoll.lab.clones.clone import (
+    CloneContext,
     CloneKit,
     Driver,
     GuestSettings,
-    Surroundings,
     Target,
     TargetUrl,
     needs_address,
@@ -278,11 +278,11 @@ async def _measure_allocated(machine: Machine, path: str, disk_format: str) -> i
         raise LabError(f"cannot parse what qemu-img info prints about {path}") from None
 
 
-async def _kit(settings: LibvirtSettings, around: Surroundings) -> CloneKit:
+async def _prepare(settings: LibvirtSettings, around: CloneContext) -> CloneKit:
     return CloneKit(await Libvirt.prepared(settings, around.name, around.disk, around.machine))
 
 
-LIBVIRT = Driver("libvirt", LibvirtSettings, _kit)
+LIBVIRT = Driver("libvirt", LibvirtSettings, _prepare)
 
 
 def read_base(xml: str) -> Base:

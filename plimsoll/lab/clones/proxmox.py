@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from plimsoll.lab.clones.clone import (
+    CloneContext,
+    CloneDetails,
     CloneKit,
     Driver,
     GuestSettings,
-    Seen,
     StopTimeout,
-    Surroundings,
     Target,
     TargetUrl,
     needs_address,
@@ -391,20 +391,20 @@ class Proxmox:
         return f"/nodes/{self._settings.node}/{self._guest.path}/{_CAPTURED}"
 
 
-async def _kit(settings: ProxmoxSettings, around: Surroundings) -> CloneKit:
+async def _prepare(settings: ProxmoxSettings, around: CloneContext) -> CloneKit:
     api = ProxmoxApi(connect(settings))
 
-    async def seen(captured: Mapping[str, str]) -> Seen:
+    async def seen(captured: Mapping[str, str]) -> CloneDetails:
         path = f"/nodes/{settings.node}/{GUESTS[settings.guest].path}/{captured['vmid']}"
         return await look(api, around.machine, settings.node, path)
 
     return CloneKit(Proxmox(settings, around.name, api), api, look=seen)
 
 
-PROXMOX = Driver("proxmox", ProxmoxSettings, _kit, needs_disk=False)
+PROXMOX = Driver("proxmox", ProxmoxSettings, _prepare, needs_disk=False)
 
 
-async def look(api: ProxmoxApi, machine: Machine, node: str, path: str) -> Seen:
+async def look(api: ProxmoxApi, machine: Machine, node: str, path: str) -> CloneDetails:
     """Return what there is of the guest at `path` of the API, and its datasets, if `machine` is its node.
 
     Raises LabError where the API does not answer.
@@ -425,7 +425,7 @@ async def look(api: ProxmoxApi, machine: Machine, node: str, path: str) -> Seen:
         if there and dataset and _is_name(dataset):
             datasets[dataset] = None
     more = {"scsihw": config["scsihw"]} if "scsihw" in config else {}
-    return Seen({**more, "volumes": volumes}, tuple(datasets))
+    return CloneDetails({**more, "volumes": volumes}, tuple(datasets))
 
 
 async def _is_node(machine: Machine, node: str) -> bool:

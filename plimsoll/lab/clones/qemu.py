@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from plimsoll.common.units import Size
-from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, StopTimeout, Surroundings, Target
+from plimsoll.lab.clones.clone import CloneContext, CloneKit, CloneSettings, Driver, StopTimeout, Target
 from plimsoll.lab.clones.golden import FREE_PORT
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.disks.disk import DataLocation, Place
@@ -287,11 +287,11 @@ def _options(values: Mapping[str, str], before: str = "") -> str:
     return f"{before},{pairs}" if before else pairs
 
 
-async def _kit(settings: QemuSettings, around: Surroundings) -> CloneKit:
+async def _prepare(settings: QemuSettings, around: CloneContext) -> CloneKit:
     return CloneKit(Qemu(settings, around.name, around.disk))
 
 
-def _looks(settings: QemuSettings, _around: Surroundings) -> list[Look]:
+def _looks(settings: QemuSettings, _around: CloneContext) -> list[Look]:
     return [
         by_step("clone.image", check_image(settings.image, settings.format)),
         *([port_is_free("clone.port", settings.address, settings.port)] if settings.port else []),
@@ -301,7 +301,7 @@ def _looks(settings: QemuSettings, _around: Surroundings) -> list[Look]:
 QEMU = Driver(
     "qemu",
     QemuSettings,
-    _kit,
+    _prepare,
     has_own_site=True,
     looks=_looks,
     grows=lambda settings: measure_image(settings.image_format, settings.image),

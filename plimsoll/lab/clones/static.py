@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.lab.clones.clone import CloneKit, CloneSettings, Driver, Surroundings, Target
+from plimsoll.lab.clones.clone import CloneContext, CloneKit, CloneSettings, Driver, Target
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Remains, Serve, Step, no_reference
@@ -86,8 +86,8 @@ class Static:
         return Serve("see that it serves", said.target, said.connect_to, said.timeout_s)
 
 
-async def _kit(settings: StaticSettings, _around: Surroundings) -> CloneKit:
+async def _prepare(settings: StaticSettings, _around: CloneContext) -> CloneKit:
     return CloneKit(Static(settings))
 
 
-STATIC = Driver("static", StaticSettings, _kit, needs_disk=False, is_ours=False)
+STATIC = Driver("static", StaticSettings, _prepare, needs_disk=False, is_ours=False)

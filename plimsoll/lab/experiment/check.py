@@ -16,7 +16,7 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.programs import project
 from plimsoll.common.units import listed
 from plimsoll.lab.clones import find_driver
-from plimsoll.lab.clones.clone import Surroundings
+from plimsoll.lab.clones.clone import CloneContext
 from plimsoll.lab.disks import find_disk_kind as disk_kind
 from plimsoll.lab.disks.caches import can_be_cold
 from plimsoll.lab.errors import LabError, MachineError, last_words
@@ -34,7 +34,7 @@ from plimsoll.lab.experiment.plan import summarize
 from plimsoll.lab.experiment.problems import read_checked
 from plimsoll.lab.experiment.rig import Rig, StepGroup, rig_of
 from plimsoll.lab.experiment.scenarios import probe_here
-from plimsoll.lab.fileio.precondition import numbers
+from plimsoll.lab.fileio.precondition import parse_numbers
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import PARTS, Label
 from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
@@ -226,7 +226,7 @@ def _looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
         looks += kind.looks(backend.disk, lab.work)
         place = kind.make(backend.disk, label, backend.name, lab.work).place()
         looks += can_be_cold(place, backend.name) if lab.cache == "cold" else []
-    around = Surroundings(machine, label.of(backend.name), place, lab.site, lab.work, str(project()))
+    around = CloneContext(machine, label.of(backend.name), place, lab.site, lab.work, str(project()))
     looks += find_driver(backend.clone).looks(backend.clone, around)
     if (saturator := backend.saturator or lab.saturator) is not None:
         looks += saturator_kind(saturator).looks(saturator)
@@ -448,7 +448,7 @@ async def _used_and_free(rig: Rig, on: FileSystem) -> tuple[int, int]:
     """Return the bytes of a volume in use, and those that are free; of one that is not there yet, all are."""
     if rig.filling is None or (rig.place and rig.place.size_bytes is not None):
         return 0, on.free_bytes
-    said = numbers((await rig.machine.run(rig.filling.room(), check=False)).out)
+    said = parse_numbers((await rig.machine.run(rig.filling.room(), check=False)).out)
     return (said[0], said[1]) if len(said) == 2 else (0, on.free_bytes)
 
 

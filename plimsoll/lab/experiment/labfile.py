@@ -14,7 +14,7 @@ from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.disks import AnyDisk
 from plimsoll.lab.disks.caches import CacheState
 from plimsoll.lab.fileio.fio import FsyncMatrix
-from plimsoll.lab.fileio.measure import Cells
+from plimsoll.lab.fileio.measure import BenchCases
 from plimsoll.lab.fileio.precondition import PreconditionSettings
 from plimsoll.lab.fileio.sysbench import Matrix
 from plimsoll.lab.hosts import HostSettings, Name
@@ -287,7 +287,7 @@ class Fileio(Matrix):
         return [self, *([self.fsync] if self.fsync else [])]
 
     @property
-    def all_cells(self) -> Cells:
+    def all_cells(self) -> BenchCases:
         """The cells of all parts."""
         return [cell for part in self.parts for cell in part.cells]
 

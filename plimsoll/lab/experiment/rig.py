@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from plimsoll.common.programs import project
 from plimsoll.lab.clones import find_driver, prepare_clone
-from plimsoll.lab.clones.clone import Clone, CloneKit, Seen, Surroundings
+from plimsoll.lab.clones.clone import Clone, CloneContext, CloneDetails, CloneKit
 from plimsoll.lab.disks import find_disk_kind, make_disk
 from plimsoll.lab.disks.caches import with_caches
 from plimsoll.lab.disks.disk import Disk, Place
@@ -20,7 +20,7 @@ from plimsoll.lab.fileio.measure import VolumeFiles
 from plimsoll.lab.fileio.precondition import Filling
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
-from plimsoll.lab.observers.settings import Probed, ProbePlace
+from plimsoll.lab.observers.settings import FsyncProbe, ProbeFile
 from plimsoll.lab.saturators import aim_saturator
 from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
 from plimsoll.lab.saturators.saturator import SaturatorSettings
@@ -62,7 +62,7 @@ class Rig:
         filling: Filling | None,
         on_step: OnStep,
         saturated: Saturated | None = None,
-        probe: ProbePlace | None = None,
+        probe: ProbeFile | None = None,
     ) -> None:
         self.backend, self.machine, self.disk, self.clone = backend, machine, disk, kit.clone
         self.files, self.filling = files, filling  # of fileio and precondition, where it has a disk
@@ -166,9 +166,9 @@ class Rig:
         finally:
             await put_back(self.machine, journal, self.tell)
 
-    async def seen(self) -> Seen:
+    async def seen(self) -> CloneDetails:
         """Return what is known of the clone only now that it stands. Looks only. Raises LabError."""
-        return await self._look(self.runner.captured) if self._look else Seen()
+        return await self._look(self.runner.captured) if self._look else CloneDetails()
 
     def reset(self, restore: bool) -> StepGroup:
         """Return the steps before a run; with `restore`, the data are put back as they were."""
@@ -251,10 +251,10 @@ class Rig:
             raise LabError(f"{self.name}: saturator: {error}") from None
 
     @property
-    def probed(self) -> Probed | None:
+    def probed(self) -> FsyncProbe | None:
         """The file of its fsync probe, None where no folder of it is known; its disk has to stand."""
         captured = self.runner.captured
-        return Probed(self.saturated_on(self.machine, captured), self._probe) if self._probe else None
+        return FsyncProbe(self.saturated_on(self.machine, captured), self._probe) if self._probe else None
 
     def saturated_on(self, machine: Machine, captured: Mapping[str, str]) -> Machine:
         """Return `machine` for the saturator: on a disk with limits it works under them too."""
@@ -298,7 +298,7 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     try:
         name, parts = label.of(backend.name), creation_properties(backend.tuning)
         caches = with_caches(lab.cache, place, name) if place else None
-        around = Surroundings(machine, name, caches, lab.site, lab.work, str(project()), parts)
+        around = CloneContext(machine, name, caches, lab.site, lab.work, str(project()), parts)
         kit = await prepare_clone(backend.clone, around)
     except ValueError as error:  # a clone that this disk cannot hold
         raise LabError(f"clone: {error}") from None
@@ -308,5 +308,5 @@ async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) 
     # On a disk whose clone is not the lab's, nothing is written unless lab.yml says where.
     ours = place.folder if place and find_driver(backend.clone).is_ours else None
     folder = lab.observe.fsync.folder or kit.clone.data().own or ours
-    probe = ProbePlace(folder, name) if folder and "fsync" in lab.observe.observe else None
+    probe = ProbeFile(folder, name) if folder and "fsync" in lab.observe.observe else None
     return Rig(backend, machine, storage, kit, files, filling, on_step, saturated, probe)

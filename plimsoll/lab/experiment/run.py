@@ -12,7 +12,7 @@ from typing import Any
 
 from plimsoll.common.files import replace_json, replace_text, write_error
 from plimsoll.lab.clones import find_driver
-from plimsoll.lab.clones.clone import Seen
+from plimsoll.lab.clones.clone import CloneDetails
 from plimsoll.lab.disks.caches import with_caches
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
@@ -57,7 +57,7 @@ class RigRun:
         self._run, self._of, self._rig, self._here = run, of, rig, here
         self._folder, self._kinds, self._say = folder, kinds, say
         self._recorded = RecordedMachine(rig.machine, rig.tell)
-        self._seen = Seen()
+        self._seen = CloneDetails()
 
     async def done(self) -> Path:
         """Do it, and return the finished run directory. Raises LabError where it failed.

@@ -29,20 +29,20 @@ from plimsoll.lab.experiment.rig import Rig, StepGroup
 from plimsoll.lab.fileio import precondition
 from plimsoll.lab.fileio.bench import FileioError, only_looks
 from plimsoll.lab.fileio.measure import (
-    Cells,
+    BenchCases,
     Settings,
     VolumeFiles,
     cache_caution,
     make_bench,
+    measure_cells,
     read_cells,
-    run_matrix,
 )
 from plimsoll.lab.fileio.precondition import (
     Filling,
     PreconditionSettings,
     check_size,
     filling_bytes,
-    numbers,
+    parse_numbers,
     steadiness,
 )
 from plimsoll.lab.fileio.sysbench import FileioSettings
@@ -199,7 +199,7 @@ async def _ran(machine: Machine, command: list[str], longest_s: float) -> precon
 
 
 async def _numbers(machine: Machine, command: list[str]) -> list[int]:
-    return numbers((await machine.run(command)).out)
+    return parse_numbers((await machine.run(command)).out)
 
 
 def _sentence(rounds: list[VolumeRound]) -> str:
@@ -290,7 +290,7 @@ class Volumes:
             for settings in every:
                 step = partial(self._step, rig.name, make_bench(settings).program)
                 try:
-                    await run_matrix(machine, settings, self._folder.fileio, resume=True, on_step=step)
+                    await measure_cells(machine, settings, self._folder.fileio, resume=True, on_step=step)
                 except FileioError as error:
                     raise FileioError(_as_keys(str(error), settings)) from None
         finally:
@@ -309,7 +309,7 @@ class Volumes:
         self._notices.tell("failure", "fileio failed", f"fileio on {rig} failed", [said])
 
 
-def lacking(lab: Lab, kept_in: Path) -> dict[str, Cells]:
+def lacking(lab: Lab, kept_in: Path) -> dict[str, BenchCases]:
     """Return the cells that `kept_in` does not hold yet, by rig; without whole ones. Raises OutputError."""
     if (fileio := lab.fileio) is None:
         return {}

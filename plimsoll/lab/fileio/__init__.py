@@ -17,7 +17,7 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.validation import Problem, problems_of
 from plimsoll.lab.fileio.fio import PRESETS, FsyncMatrix, FsyncSettings
-from plimsoll.lab.fileio.measure import Settings, cache_caution, make_bench, run_matrix, table
+from plimsoll.lab.fileio.measure import Settings, cache_caution, make_bench, measure_cells, table
 from plimsoll.lab.fileio.sysbench import THREADS, FileioSettings, Matrix
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.rundir.volumes import AnyCell
@@ -119,7 +119,7 @@ async def _measure(
             caution = cache_caution(settings, await machine.read_text("/proc/meminfo"))
             if caution:
                 click.echo(f"Caution: {printable(caution, 1000)}", err=True)
-        return await run_matrix(machine, settings, out, resume=resume, on_progress=show)
+        return await measure_cells(machine, settings, out, resume=resume, on_progress=show)
     finally:
         await machine.close()
 

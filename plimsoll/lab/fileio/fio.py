@@ -122,7 +122,7 @@ def most_s(case: FsyncCase) -> int:
     return _MOST_PRESET_S if case.time_s is None else case.time_s
 
 
-class Fio(Bench[FsyncCase]):
+class FioBench(Bench[FsyncCase]):
     """fio, which writes and syncs; each cell makes its own files, and removes them."""
 
     program = "fio"

@@ -13,8 +13,8 @@ from plimsoll.common.units import count, decimal, size_text
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench, FileioError
-from plimsoll.lab.fileio.fio import Fio, FsyncMatrix, FsyncSettings, lays_out
-from plimsoll.lab.fileio.sysbench import FileioSettings, Matrix, MatrixCase, Sysbench
+from plimsoll.lab.fileio.fio import FioBench, FsyncMatrix, FsyncSettings, lays_out
+from plimsoll.lab.fileio.sysbench import FileioSettings, Matrix, MatrixCase, SysbenchBench
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Look, Remains
 from plimsoll.rundir.volumes import AnyCell, Figure, FsyncCase, FsyncCell, MatrixCell, cell_in
@@ -25,10 +25,10 @@ _LARGEST_BYTES = 64 << 20
 
 Settings = FileioSettings | FsyncSettings
 AnyCase = MatrixCase | FsyncCase
-Cells = Sequence[AnyCase]  # to be measured
+BenchCases = Sequence[AnyCase]  # to be measured
 
 
-async def run_matrix(
+async def measure_cells(
     machine: Machine,
     settings: Settings,
     kept_in: Path,
@@ -44,7 +44,7 @@ async def run_matrix(
     """
     bench = make_bench(settings)
     cells = settings.keyed(settings.name)
-    finished = latest(read_cells(kept_in), cells)
+    finished = keep_latest(read_cells(kept_in), cells)
     if finished and not resume:
         raise FileioError(
             f"{kept_in}: {len(finished)} cells of this matrix are already finished: "
@@ -68,7 +68,7 @@ async def run_matrix(
             await _clean_up(machine, bench)
     elif await _is_there(machine, bench):  # killed between the last cell and the end
         await _clean_up(machine, bench)
-    return latest(read_cells(kept_in), cells)
+    return keep_latest(read_cells(kept_in), cells)
 
 
 async def _claim(machine: Machine, bench: Bench[Any], resume: bool) -> None:
@@ -144,10 +144,10 @@ async def _clean_up(machine: Machine, bench: Bench[Any]) -> None:
 
 def make_bench(settings: Settings) -> Bench[Any]:
     """Return the program that measures `settings`. Pure."""
-    return Fio(settings) if isinstance(settings, FsyncSettings) else Sysbench(settings)
+    return FioBench(settings) if isinstance(settings, FsyncSettings) else SysbenchBench(settings)
 
 
-def written_bytes(settings: Matrix | FsyncMatrix, cells: Cells) -> int:
+def written_bytes(settings: Matrix | FsyncMatrix, cells: BenchCases) -> int:
     """Return the bytes that are written into files so that `cells` can be measured on them. Pure."""
     if isinstance(settings, FsyncMatrix):
         return sum(case.file_size_bytes for case in cells if isinstance(case, FsyncCase) and lays_out(case))
@@ -155,7 +155,7 @@ def written_bytes(settings: Matrix | FsyncMatrix, cells: Cells) -> int:
 
 
 def commands(settings: Settings, cells: Iterable[AnyCase]) -> list[list[str]]:
-    """Return the commands with which `run_matrix` measures `cells`, without those that only look. Pure."""
+    """Return the commands with which `measure_cells` measures `cells`, without those that only look. Pure."""
     bench, to_do = make_bench(settings), list(cells)
     files = bench.files()
     found = [bench.make_folder(), *([files] if files else [])]
@@ -220,7 +220,7 @@ def append_cell(path: Path, cell: AnyCell) -> None:
         raise _unusable(path, "written", error) from None
 
 
-def latest(cells: Iterable[AnyCell], keys: Iterable[Hashable]) -> list[AnyCell]:
+def keep_latest(cells: Iterable[AnyCell], keys: Iterable[Hashable]) -> list[AnyCell]:
     """Return the cells with these keys, in the order of `keys`; of two with one key, the later. Pure."""
     by_key: dict[Hashable, AnyCell] = {cell.key: cell for cell in cells}
     return [by_key[key] for key in keys if key in by_key]

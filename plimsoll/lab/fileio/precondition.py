@@ -130,7 +130,7 @@ class Filling:
         return [Look(problem, ("sh", "-c", '[ ! -d "$1" ] || [ -w "$1" ]', "sh", self.place.folder))]
 
 
-def numbers(printed: str) -> list[int]:
+def parse_numbers(printed: str) -> list[int]:
     """Return the whole numbers in what a command printed. Pure."""
     return [int(word) for word in printed.split() if word.isdecimal()]
 

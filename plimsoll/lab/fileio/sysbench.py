@@ -78,7 +78,7 @@ class FileioSettings(Matrix, OnVolume):
     """The volume, and the cells that are measured on it."""
 
 
-class Sysbench(Bench[MatrixCase]):
+class SysbenchBench(Bench[MatrixCase]):
     """sysbench's fileio test; all cells use the same files, which are written before the first."""
 
     program = "sysbench"
@@ -168,7 +168,7 @@ class Bucket:
 
 
 @dataclass(frozen=True)
-class Output:
+class SysbenchOutput:
     """The figures of one run, as printed; `events` are reads, writes and fsyncs."""
 
     reads_per_s: float
@@ -182,7 +182,7 @@ class Output:
     buckets: tuple[Bucket, ...]
 
 
-def parse_cell(settings: FileioSettings, case: MatrixCase, output: Output) -> MatrixCell:
+def parse_cell(settings: FileioSettings, case: MatrixCase, output: SysbenchOutput) -> MatrixCell:
     """Return the cell that sysbench's output makes. Pure."""
     slow = p999(output.buckets, output.max_ms)
     rates = output.reads_per_s + output.writes_per_s + output.fsyncs_per_s
@@ -209,7 +209,7 @@ def parse_cell(settings: FileioSettings, case: MatrixCase, output: Output) -> Ma
     )
 
 
-def parse_output(text: str) -> Output:
+def parse_output(text: str) -> SysbenchOutput:
     """Read what sysbench printed. Raises FileioError, also where the histogram does not hold all events."""
     found: dict[str, float] = {}
     buckets: list[Bucket] = []
@@ -227,7 +227,7 @@ def parse_output(text: str) -> Output:
     events = int(found.pop("events"))
     if (counted := sum(bucket.count for bucket in buckets)) != events:
         raise FileioError(f"sysbench's histogram holds {counted} of {events} events: it must be version 1.0")
-    return Output(**found, events=events, buckets=tuple(buckets))
+    return SysbenchOutput(**found, events=events, buckets=tuple(buckets))
 
 
 @dataclass(frozen=True)

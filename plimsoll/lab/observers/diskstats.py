@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.observer import (
     Column,
+    FileSource,
     Observer,
     Reading,
     Say,
-    Source,
     gauge,
     number,
     per,
@@ -94,11 +94,11 @@ def columns(devices: Iterable[str]) -> tuple[Column, ...]:
     return tuple(column for device in devices for column in _device_columns(device))
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, _say: Say) -> Source:
+async def _prepare(machine: Machine, options: ObserverOptions, _say: Say) -> FileSource:
     (text,) = await read_files(machine, PATHS)
     listed = await machine.run(["ls", "/sys/block"])
     devices = choose_devices(text or "", listed.out.split(), options.disks)
-    return Source("diskstats", columns(devices), read, PATHS)
+    return FileSource("diskstats", columns(devices), read, PATHS)
 
 
 OBSERVER = Observer("diskstats", COLUMNS, _prepare)

@@ -3,8 +3,17 @@
 from pathlib import Path
 
 from plimsoll.lab.machine import Machine, script_command
-from plimsoll.lab.observers.observer import Column, LineStream, Observer, Pair, Reading, Say, gauge, number
-from plimsoll.lab.observers.settings import ObserverOptions, Probed
+from plimsoll.lab.observers.observer import (
+    Column,
+    Observer,
+    ProcessLines,
+    Reading,
+    ReadingPair,
+    Say,
+    gauge,
+    number,
+)
+from plimsoll.lab.observers.settings import FsyncProbe, ObserverOptions
 
 _SCRIPT = Path(__file__).with_name("fsync_script.py")
 _MS_OF_NS = 1 / 1e6
@@ -38,9 +47,9 @@ class FsyncWatch:
     name = "fsync"
     columns: tuple[Column, ...] = COLUMNS
 
-    def __init__(self, probed: Probed) -> None:
+    def __init__(self, probed: FsyncProbe) -> None:
         words = command(probed.place.folder, probed.place.name)
-        self._stream = LineStream(self.name, probed.machine, words, self._take)
+        self._stream = ProcessLines(self.name, probed.machine, words, self._take)
         self._worst: Reading = {}
 
     async def start(self, say: Say) -> None:
@@ -49,7 +58,7 @@ class FsyncWatch:
 
     def sample(self) -> list[float | None]:
         """Return the figures that came since the last call; where two seconds' came, those of the worse."""
-        taken, self._worst = Pair(self._worst, None, 1.0), {}
+        taken, self._worst = ReadingPair(self._worst, None, 1.0), {}
         return [column.formula(taken) for column in COLUMNS]
 
     async def stop(self) -> None:

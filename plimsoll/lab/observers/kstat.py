@@ -19,11 +19,11 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.observer import (
     Column,
+    FileSource,
     Observer,
-    Pair,
     Reading,
+    ReadingPair,
     Say,
-    Source,
     file_observer,
     gauge,
     number,
@@ -58,7 +58,7 @@ def read_kstat(texts: tuple[str, ...]) -> Reading:
     return parse_kstat(texts[0])
 
 
-def _hit_percent(pair: Pair) -> float | None:
+def _hit_percent(pair: ReadingPair) -> float | None:
     hits, misses = pair.delta("hits"), pair.delta("misses")
     if hits is None or misses is None:
         return None
@@ -183,7 +183,7 @@ def txg_columns(pools: Sequence[str]) -> tuple[Column, ...]:
 TXG_COLUMNS = txg_columns(["POOL"])  # as they are documented
 
 
-async def _prepare_txg(machine: Machine, options: ObserverOptions, say: Say) -> Source | None:
+async def _prepare_txg(machine: Machine, options: ObserverOptions, say: Say) -> FileSource | None:
     pools = await find_pools(machine, options.pools, "txg", say)
     if not pools:
         return None
@@ -196,7 +196,7 @@ async def _prepare_txg(machine: Machine, options: ObserverOptions, say: Say) -> 
     if not any(parse_groups(text or "") for text in texts[2:]):
         say(f"txg: {groups.paths[2]} says nothing: no OpenZFS of the kernel, or zfs_txg_history is 0")
         return None
-    return Source("txg", txg_columns(pools), groups.read, groups.paths)
+    return FileSource("txg", txg_columns(pools), groups.read, groups.paths)
 
 
 TXG = Observer("txg", TXG_COLUMNS, _prepare_txg)

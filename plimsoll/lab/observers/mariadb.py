@@ -11,11 +11,11 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.observer import (
     Column,
+    CommandStream,
     Observer,
-    Pair,
     Reading,
+    ReadingPair,
     Say,
-    Watch,
     gauge,
     number,
     per,
@@ -61,14 +61,20 @@ def command(settings: MariadbSettings, query: str = _STATUS) -> list[str]:
     ]
 
 
-def rounds(query: str) -> str:
+def repeat_query(query: str) -> str:
     """Return the statements with which one client asks again and again. Pure."""
     return f"{query};\nSELECT '{_END}';\n{_PAUSE}\n" * _ROUNDS
 
 
-def watching(settings: MariadbSettings, query: str) -> list[str]:
+def client_command(settings: MariadbSettings, query: str) -> list[str]:
     """Return the command that keeps a client asking, also one that found no server. Pure."""
-    return ["sh", "-c", 'while :; do "$@" 2>&1 || sleep 1; done', "sh", *command(settings, rounds(query))]
+    return [
+        "sh",
+        "-c",
+        'while :; do "$@" 2>&1 || sleep 1; done',
+        "sh",
+        *command(settings, repeat_query(query)),
+    ]
 
 
 def parse(text: str) -> dict[str, float]:
@@ -81,14 +87,14 @@ def parse(text: str) -> dict[str, float]:
     return found
 
 
-def earlier(now: Reading, before: Reading | None) -> Reading | None:
+def reading_before(now: Reading, before: Reading | None) -> Reading | None:
     """Return `before`, or None if the server was restarted since: all its counters began at 0."""
     if before is None or now.get("Uptime", 0) < before.get("Uptime", 0):
         return None
     return before
 
 
-def _checkpoint_percent(pair: Pair) -> float | None:
+def _checkpoint_percent(pair: ReadingPair) -> float | None:
     age, most = pair.gauge("Innodb_checkpoint_age"), pair.gauge("Innodb_checkpoint_max_age")
     return None if age is None or not most else 100 * age / most
 
@@ -125,7 +131,7 @@ COLUMNS = (
 )
 
 
-class Rounds:
+class MariadbReader:
     """What a client printed: the last whole round, and errors, each of which is reported once.
 
     `take` gives a pair whose elapsed time is that between two rounds: after a gap a rate is that of the gap.
@@ -153,22 +159,24 @@ class Rounds:
                 self._errors.add(error)
                 self.say(f"mariadb: {line.strip()[:_LONGEST]}")
 
-    def take(self) -> Pair:
+    def take(self) -> ReadingPair:
         """Return the round that came since the last call; an empty one where none did."""
         if self._round is None:
-            return Pair({}, None, 1.0)
+            return ReadingPair({}, None, 1.0)
         reading, at_ns = self._round
         before, before_ns = self._before or (None, 0)
         self._before, self._round = self._round, None
-        return Pair(reading, earlier(reading, before), (at_ns - before_ns) / 1e9)
+        return ReadingPair(reading, reading_before(reading, before), (at_ns - before_ns) / 1e9)
 
 
-class MariadbWatch(Watch):
+class MariadbWatch(CommandStream):
     """One client that asks; a Stream."""
 
     def __init__(self, machine: Machine, settings: MariadbSettings, query: str = _STATUS) -> None:
-        self._rounds = Rounds(query)
-        super().__init__("mariadb", COLUMNS, machine, watching(settings, query), self._rounds, "the client")
+        self._rounds = MariadbReader(query)
+        super().__init__(
+            "mariadb", COLUMNS, machine, client_command(settings, query), self._rounds, "the client"
+        )
 
     async def start(self, say: Say) -> None:
         """Start the process. Raises MachineError."""

@@ -29,7 +29,7 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True)
-class Pair:
+class ReadingPair:
     """A reading and the one before it, None at the start. What cannot be given is None, never 0."""
 
     now: Reading
@@ -58,7 +58,7 @@ class Pair:
         return None if numerator is None or not denominator else numerator / denominator
 
 
-Formula = Callable[[Pair], float | None]
+Formula = Callable[[ReadingPair], float | None]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Column:
 
 
 @dataclass
-class Source:
+class FileSource:
     """An observer that reads the files at `paths`, and its last reading."""
 
     name: str
@@ -90,7 +90,7 @@ class Source:
         reading = self.read(tuple(text or "" for text in texts))
         if not reading:
             return [None] * len(self.columns)
-        pair = Pair(reading, self._before, (at_ns - self._before_ns) / 1e9)
+        pair = ReadingPair(reading, self._before, (at_ns - self._before_ns) / 1e9)
         self._before, self._before_ns = reading, at_ns
         return [column.formula(pair) for column in self.columns]
 
@@ -125,7 +125,7 @@ class Observer:
 
     name: str
     columns: tuple[Column, ...]
-    prepare: Callable[[Machine, ObserverOptions, Say], Coroutine[Any, Any, Source | Stream | None]]
+    prepare: Callable[[Machine, ObserverOptions, Say], Coroutine[Any, Any, FileSource | Stream | None]]
 
 
 def file_observer(
@@ -133,8 +133,8 @@ def file_observer(
 ) -> Observer:
     """Return an observer whose columns are the same on every host; `read` gets the texts of `paths`."""
 
-    async def prepare(_machine: Machine, _options: ObserverOptions, _say: Say) -> Source:
-        return Source(name, columns, read, paths)
+    async def prepare(_machine: Machine, _options: ObserverOptions, _say: Say) -> FileSource:
+        return FileSource(name, columns, read, paths)
 
     return Observer(name, columns, prepare)
 
@@ -170,19 +170,19 @@ def number(text: str) -> float | None:
     return float(value) if value < _LARGEST else None
 
 
-class Taker(Protocol):
+class LineReader(Protocol):
     """Takes lines as they come, and gives what they say once a second."""
 
     def add(self, line: str) -> None:
         """Take a line of standard output."""
         ...
 
-    def take(self) -> Pair:
+    def take(self) -> ReadingPair:
         """Return the figures since the last call."""
         ...
 
 
-class Watch:
+class CommandStream:
     """A command that keeps running on the host and prints its figures; a Stream."""
 
     def __init__(
@@ -191,12 +191,12 @@ class Watch:
         columns: tuple[Column, ...],
         machine: Machine,
         command: Sequence[str],
-        taker: Taker,
+        taker: LineReader,
         shown: str,
     ) -> None:
         """`shown` is what messages call the command."""
         self.name, self.columns, self._taker = name, columns, taker
-        self._lines = LineStream(name, machine, command, taker.add, shown)
+        self._lines = ProcessLines(name, machine, command, taker.add, shown)
 
     async def start(self, say: Say) -> None:
         """Start the process. Raises MachineError."""
@@ -212,7 +212,7 @@ class Watch:
         await self._lines.stop()
 
 
-def rounds(commands: str, every_s: int, words: Sequence[str]) -> list[str]:
+def repeat_command(commands: str, every_s: int, words: Sequence[str]) -> list[str]:
     """Return a command that runs `commands` of a shell again and again, with `END` after each round. Pure.
 
     They find `words` in "$@". The shell and what it runs end with the process group.
@@ -221,7 +221,7 @@ def rounds(commands: str, every_s: int, words: Sequence[str]) -> list[str]:
     return ["sh", "-c", script, "sh", *words]
 
 
-class LineStream:
+class ProcessLines:
     """One running process: `take` gets each line of its output. Why it ended is reported once."""
 
     def __init__(

@@ -5,7 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from plimsoll.lab.machine import Machine, script_command
-from plimsoll.lab.observers.observer import Column, LineStream, Observer, Pair, Reading, Say, gauge, rate
+from plimsoll.lab.observers.observer import (
+    Column,
+    Observer,
+    ProcessLines,
+    Reading,
+    ReadingPair,
+    Say,
+    gauge,
+    rate,
+)
 from plimsoll.lab.observers.settings import ObserverOptions, PhpSettings
 
 _SCRIPT = Path(__file__).with_name("php_script.py")
@@ -18,7 +27,7 @@ _QUEUE, _QUEUE_LENGTH = "listen queue", "listen queue len"
 def _share(part: str, whole: str) -> Column:
     """Return a column: how much of `whole` `part` is, in percent."""
 
-    def percent(pair: Pair) -> float | None:
+    def percent(pair: ReadingPair) -> float | None:
         of, all_ = pair.gauge(part), pair.gauge(whole)
         return None if of is None or not all_ else 100 * of / all_
 
@@ -92,7 +101,7 @@ class PhpWatch:
     columns: tuple[Column, ...] = COLUMNS
 
     def __init__(self, machine: Machine, settings: PhpSettings) -> None:
-        self._stream = LineStream(self.name, machine, command(settings), self._take)
+        self._stream = ProcessLines(self.name, machine, command(settings), self._take)
         self._say: Say = lambda _: None
         self._error: str | None = None
         self._before: Reading | None = None
@@ -120,7 +129,7 @@ class PhpWatch:
         if error and error != self._error:
             self._error = error
             self._say(f"php: {error}")
-        pair = Pair(reading, self._before, (at_ns - self._before_ns) / 1e9)
+        pair = ReadingPair(reading, self._before, (at_ns - self._before_ns) / 1e9)
         self._figures = [column.formula(pair) for column in COLUMNS]
         if len(reading) > 1:  # more than how long it waits
             self._before, self._before_ns = reading, at_ns

@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.observer import END, Column, Observer, Pair, Say, Watch, gauge, rounds
+from plimsoll.lab.observers.observer import (
+    END,
+    Column,
+    CommandStream,
+    Observer,
+    ReadingPair,
+    Say,
+    gauge,
+    repeat_command,
+)
 from plimsoll.lab.observers.settings import ObserverOptions
 from plimsoll.lab.observers.zpool import find_form, find_pools
 
@@ -37,7 +46,7 @@ _INDENT = 2
 
 def command(form: Sequence[str], pools: Sequence[str]) -> list[str]:
     """Return the command that prints the state of `pools` again and again. Pure."""
-    return rounds(f'zpool list {" ".join(form)} "$@"; zpool status "$@"', EVERY_S, pools)
+    return repeat_command(f'zpool list {" ".join(form)} "$@"; zpool status "$@"', EVERY_S, pools)
 
 
 def parse(text: str) -> dict[str, float]:
@@ -127,7 +136,7 @@ def _leaves(config: Sequence[str]) -> Iterator[Leaf]:
             yield Leaf(name, of if depth > 1 else "")
 
 
-class States:
+class StateReader:
     """Takes lines as they come, and repeats what the last whole round said."""
 
     def __init__(self) -> None:
@@ -144,10 +153,10 @@ class States:
             self._state, self._left = state, _REPEATED
         self._coming = []
 
-    def take(self) -> Pair:
+    def take(self) -> ReadingPair:
         """Return the state, until it is too old."""
         self._left -= 1
-        return Pair(self._state if self._left >= 0 else {}, None, 1.0)
+        return ReadingPair(self._state if self._left >= 0 else {}, None, 1.0)
 
 
 def columns(pools: Sequence[str]) -> tuple[Column, ...]:
@@ -170,7 +179,7 @@ def columns(pools: Sequence[str]) -> tuple[Column, ...]:
 COLUMNS = columns(["POOL"])  # as they are documented
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watch | None:
+async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> CommandStream | None:
     pools = await find_pools(machine, options.pools, "poolstate", say)
     if not pools:
         return None
@@ -178,7 +187,9 @@ async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watc
     form = await find_form(machine, "poolstate", "zpool list", probes, say)
     if form is None:
         return None
-    return Watch("poolstate", columns(pools), machine, command(form, pools), States(), "zpool status")
+    return CommandStream(
+        "poolstate", columns(pools), machine, command(form, pools), StateReader(), "zpool status"
+    )
 
 
 OBSERVER = Observer("poolstate", COLUMNS, _prepare)

@@ -9,7 +9,17 @@ import math
 from collections.abc import Mapping, Sequence
 
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.observer import END, Column, Observer, Pair, Say, Watch, gauge, number, rounds
+from plimsoll.lab.observers.observer import (
+    END,
+    Column,
+    CommandStream,
+    Observer,
+    ReadingPair,
+    Say,
+    gauge,
+    number,
+    repeat_command,
+)
 from plimsoll.lab.observers.settings import ObserverOptions
 from plimsoll.lab.observers.zpool import find_form, find_pools
 
@@ -27,7 +37,7 @@ Round = dict[str, Histogram]  # by `POOL KIND`
 
 def command(pools: Sequence[str]) -> list[str]:
     """Return the command that prints the histograms of `pools` about once a second. Pure."""
-    return rounds(f'{" ".join(_WORDS)} "$@"', 1, pools)
+    return repeat_command(f'{" ".join(_WORDS)} "$@"', 1, pools)
 
 
 def bound_ns(histogram: Mapping[int, int], share: float) -> float | None:
@@ -52,7 +62,7 @@ def since(now: Round, before: Round) -> Round:
     return found
 
 
-class Histograms:
+class HistogramReader:
     """Takes lines as they come; a round counts when it is whole."""
 
     def __init__(self) -> None:
@@ -81,7 +91,7 @@ class Histograms:
             if count is not None and len(histogram) < _MOST_BUCKETS:
                 histogram[int(bound)] = int(count)
 
-    def take(self) -> Pair:
+    def take(self) -> ReadingPair:
         """Return the figures of what came since the last call, in ns."""
         new = since(self._whole, self._told)
         self._told = self._whole
@@ -91,7 +101,7 @@ class Histograms:
             for which, share in _SHARES
             if (bound := bound_ns(histogram, share)) is not None
         }
-        return Pair(found, None, 1.0)
+        return ReadingPair(found, None, 1.0)
 
 
 def columns(pools: Sequence[str]) -> tuple[Column, ...]:
@@ -107,12 +117,14 @@ def columns(pools: Sequence[str]) -> tuple[Column, ...]:
 COLUMNS = columns(["POOL"])  # as they are documented
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watch | None:
+async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> CommandStream | None:
     pools = await find_pools(machine, options.pools, "poolwaits", say)
     probes = [(True, [*_WORDS, *pools])]
     if not pools or not await find_form(machine, "poolwaits", "zpool iostat -w", probes, say):
         return None
-    return Watch("poolwaits", columns(pools), machine, command(pools), Histograms(), "zpool iostat -w")
+    return CommandStream(
+        "poolwaits", columns(pools), machine, command(pools), HistogramReader(), "zpool iostat -w"
+    )
 
 
 OBSERVER = Observer("poolwaits", COLUMNS, _prepare)

@@ -3,7 +3,7 @@
 They read files that every host has, and are the ones to copy.
 """
 
-from plimsoll.lab.observers.observer import Column, Pair, Reading, file_observer, gauge, number, rate
+from plimsoll.lab.observers.observer import Column, Reading, ReadingPair, file_observer, gauge, number, rate
 
 # cpu: the use of all processors' time together
 CPU_PATHS = ("/proc/stat",)
@@ -29,7 +29,7 @@ def parse_cpu(text: str) -> dict[str, float]:
 
 
 def _share(name: str, *states: str) -> Column:
-    def percent(pair: Pair) -> float | None:
+    def percent(pair: ReadingPair) -> float | None:
         deltas = [pair.delta(state) for state in states]
         spent = sum(delta for delta in deltas if delta is not None)
         return None if None in deltas else pair.ratio(100 * spent, pair.delta("all"))
@@ -139,12 +139,12 @@ def page_bytes(amounts: Reading, pages: Reading) -> int:
     return power
 
 
-def _dirty_percent(pair: Pair) -> float | None:
+def _dirty_percent(pair: ReadingPair) -> float | None:
     limit, dirty, writing = (pair.gauge(field) for field in (_LIMIT, "Dirty", "Writeback"))
     return None if not limit or dirty is None or writing is None else 100 * (dirty + writing) / limit
 
 
-def _swap_used(pair: Pair) -> float | None:
+def _swap_used(pair: ReadingPair) -> float | None:
     total, free = pair.gauge("SwapTotal"), pair.gauge("SwapFree")
     return None if total is None or free is None else total - free
 

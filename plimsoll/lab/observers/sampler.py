@@ -19,7 +19,7 @@ from plimsoll.common.files import replace_text, write_error
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers import ObserverSettings, find_observer
-from plimsoll.lab.observers.observer import Say, Source, Stream, read_files
+from plimsoll.lab.observers.observer import FileSource, Say, Stream, read_files
 from plimsoll.rundir.names import HOST_FILE
 
 _PERIOD_NS = 1_000_000_000
@@ -47,7 +47,7 @@ class HostCsv:
         """Append a row: `t_ns` since the start of the run, and a figure or None for each column."""
         if len(values) != len(self.columns):
             raise ValueError(f"{len(values)} figures for {len(self.columns)} columns")
-        self._append((t_ns, *(shown(value) for value in values)))
+        self._append((t_ns, *(csv_figure(value) for value in values)))
 
     def close(self) -> None:
         """End the file."""
@@ -70,7 +70,7 @@ class HostCsv:
             raise write_error(self.path, error) from None
 
 
-def shown(value: float | None) -> str:
+def csv_figure(value: float | None) -> str:
     """Return a figure as it is written: empty for none, whole where it is, else six significant digits.
 
     Bytes and counts keep all their digits. Pure.
@@ -84,18 +84,18 @@ class Sampler:
     """The observers of one host. What cannot be read stays empty, and is reported once."""
 
     def __init__(
-        self, machine: Machine, observed: Sequence[Source | Stream], say: Say = lambda _: None
+        self, machine: Machine, observed: Sequence[FileSource | Stream], say: Say = lambda _: None
     ) -> None:
         self._machine, self._say = machine, say
-        self._files = [one for one in observed if isinstance(one, Source)]
-        self._streams = [one for one in observed if not isinstance(one, Source)]
+        self._files = [one for one in observed if isinstance(one, FileSource)]
+        self._streams = [one for one in observed if not isinstance(one, FileSource)]
         self._paths = list(dict.fromkeys(path for source in self._files for path in source.paths))
         self._complained: set[str] = set()
 
     @property
     def columns(self) -> list[str]:
         """The columns of `host.csv` after `t_ns`."""
-        observed: list[Source | Stream] = [*self._files, *self._streams]
+        observed: list[FileSource | Stream] = [*self._files, *self._streams]
         return [f"{one.name}.{column.name}" for one in observed for column in one.columns]
 
     async def run(self, file: HostCsv, run_start_ns: int, stop: asyncio.Event) -> None:

@@ -74,7 +74,7 @@ class FsyncProbeSettings(StrictModel):
 
 
 @dataclass(frozen=True)
-class ProbePlace:
+class ProbeFile:
     """The place of the probe's file, which is found and removed by its name.
 
     It has a folder on the disk, and the name of everything that belongs to the backend.
@@ -103,11 +103,11 @@ class ProbePlace:
 
 
 @dataclass(frozen=True)
-class Probed:
+class FsyncProbe:
     """A place, and the machine whose processes may reach its disk: one under the disk's limits."""
 
     machine: Machine
-    place: ProbePlace
+    place: ProbeFile
 
 
 class ObserverOptions(StrictModel):
@@ -124,14 +124,14 @@ class ObserverOptions(StrictModel):
     fsync: FsyncProbeSettings = Field(
         FsyncProbeSettings(folder=None), description="Where the fsync observer writes."
     )
-    _probed: Probed | None = PrivateAttr(None)
+    _probed: FsyncProbe | None = PrivateAttr(None)
 
     @property
-    def probed(self) -> Probed | None:
+    def probed(self) -> FsyncProbe | None:
         """The file that the fsync probe writes, which is not a key of lab.yml: the lab names it."""
         return self._probed
 
-    def probing(self, probed: Probed | None) -> Self:
+    def probing(self, probed: FsyncProbe | None) -> Self:
         """Return these options, with the file that the fsync probe is to write."""
         found = self.model_copy()
         found._probed = probed

@@ -7,7 +7,7 @@ from statistics import median
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers import zpool
-from plimsoll.lab.observers.observer import Column, Observer, Pair, Say, Watch, gauge
+from plimsoll.lab.observers.observer import Column, CommandStream, Observer, ReadingPair, Say, gauge
 from plimsoll.lab.observers.poolstate import Leaf, parse_status
 from plimsoll.lab.observers.settings import ObserverOptions
 from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, find_pools
@@ -63,7 +63,7 @@ def behind_ns(figures: Mapping[str, float], groups: Sequence[Sequence[str]], kin
     return most
 
 
-class VdevLines:
+class VdevReader:
     """Takes lines as they come, and gives the newest figures of each vdev once."""
 
     def __init__(self, leaves: Leaves) -> None:
@@ -83,7 +83,7 @@ class VdevLines:
         elif (self._pool, name) in self._known:
             self._newest |= {f"{self._pool}/{name} {field}": value for field, value in figures.items()}
 
-    def take(self) -> Pair:
+    def take(self) -> ReadingPair:
         """Return the figures that came since the last call."""
         taken, self._newest = self._newest, {}
         behind = {
@@ -92,7 +92,7 @@ class VdevLines:
             for kind in _BEHIND
             if (apart := behind_ns(taken, groups, kind)) is not None
         }
-        return Pair(taken | behind, None, 1.0)
+        return ReadingPair(taken | behind, None, 1.0)
 
 
 def _groups(pool: str, leaves: Sequence[Leaf]) -> list[list[str]]:
@@ -135,7 +135,7 @@ def columns(leaves: Leaves) -> tuple[Column, ...]:
 COLUMNS = columns({"POOL": [Leaf("VDEV", "")]})  # as they are documented
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watch | None:
+async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> CommandStream | None:
     pools = await find_pools(machine, options.pools, "vdevs", say)
     if not pools:
         return None
@@ -152,7 +152,9 @@ async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watc
     count = sum(map(len, leaves.values()))
     if count > MOST:
         say(f"vdevs: of {count} vdevs only the first {MOST} have columns; `pools` in lab.yml chooses pools")
-    return Watch("vdevs", columns(leaves), machine, command(pools), VdevLines(leaves), "zpool iostat -v")
+    return CommandStream(
+        "vdevs", columns(leaves), machine, command(pools), VdevReader(leaves), "zpool iostat -v"
+    )
 
 
 OBSERVER = Observer("vdevs", COLUMNS, _prepare)

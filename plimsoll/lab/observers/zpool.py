@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.observer import Column, Observer, Pair, Say, Watch, gauge
+from plimsoll.lab.observers.observer import Column, CommandStream, Observer, ReadingPair, Say, gauge
 from plimsoll.lab.observers.settings import ObserverOptions
 
 PROBE_TIMEOUT_S = 20.0  # a pool that is busy answers late
@@ -139,7 +139,7 @@ def columns(pools: Sequence[str]) -> tuple[Column, ...]:
     return tuple(column for pool in pools for column in _pool_columns(pool))
 
 
-class Lines:
+class IostatReader:
     """Takes lines as they come and gives each pool's newest once, so that no second is reported twice."""
 
     def __init__(self, form: IostatForm) -> None:
@@ -157,13 +157,13 @@ class Lines:
             return
         self._newest |= {f"{pool} {field}": value for field, value in figures.items()}
 
-    def take(self) -> Pair:
+    def take(self) -> ReadingPair:
         """Return the figures that came since the last call."""
         taken, self._newest = self._newest, {}
-        return Pair(taken, None, 1.0)
+        return ReadingPair(taken, None, 1.0)
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watch | None:
+async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> CommandStream | None:
     pools = await find_pools(machine, options.pools, "zpool", say)
     if not pools:
         return None
@@ -171,7 +171,9 @@ async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> Watc
     form = await find_form(machine, "zpool", "zpool iostat", probes, say)
     if form is None:
         return None
-    return Watch("zpool", columns(pools), machine, command(form, pools), Lines(form), "zpool iostat")
+    return CommandStream(
+        "zpool", columns(pools), machine, command(form, pools), IostatReader(form), "zpool iostat"
+    )
 
 
 OBSERVER = Observer("zpool", COLUMNS, _prepare)

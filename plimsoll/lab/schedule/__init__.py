@@ -185,8 +185,6 @@ def _read_schedule(
     if problems:
         raise SettingsError("\n".join(problems))
     results = Path(out).absolute() / called
-    # As systemd and cron call this virtual environment's program: links stay.
-    program = Path(sys.executable).parent / "plimsoll"
     return Schedule(
         name=called,
         lab=str(file.absolute()),
@@ -197,7 +195,7 @@ def _read_schedule(
         history=str(Path(history).absolute() if history else results / "history.sqlite"),
         resume_missed=resume_missed,
         options=options,
-        program=(str(program),) if program.exists() else (sys.executable, "-m", "plimsoll"),
+        program=_program(),
         installed_at=datetime.now(UTC),
     )
 
@@ -321,6 +319,12 @@ def run(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | N
         if done.folder:
             click.echo(f"Runs: {printable(done.folder, _LONGEST)}")
     ctx.exit(code)
+
+
+def _program() -> tuple[str, ...]:
+    """Return the command with which systemd and cron call this virtual environment's program; links stay."""
+    program = Path(sys.executable).parent / "plimsoll"
+    return (str(program),) if program.exists() else (sys.executable, "-m", "plimsoll")
 
 
 def _find_unknown(options: tuple[str, ...]) -> list[str]:

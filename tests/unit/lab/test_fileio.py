@@ -14,14 +14,22 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import parse_size, size_text
 from plimsoll.lab.fileio import check_settings, fileio
 from plimsoll.lab.fileio.bench import FileioError
-from plimsoll.lab.fileio.measure import COLUMNS, FSYNC_COLUMNS, append_cell, latest, read_cells, row, table
+from plimsoll.lab.fileio.measure import (
+    COLUMNS,
+    FSYNC_COLUMNS,
+    append_cell,
+    keep_latest,
+    read_cells,
+    row,
+    table,
+)
 from plimsoll.lab.fileio.sysbench import (
     TESTS,
     THREADS,
     Bucket,
     FileioSettings,
     MatrixCase,
-    Sysbench,
+    SysbenchBench,
     p999,
     parse_cell,
     parse_output,
@@ -136,12 +144,12 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_the_commands_are_those_of_the_documents() -> None:
     here = ["env", "--chdir=/srv/disk/plimsoll-fileio", "sysbench", "fileio"]
     files = ["--file-total-size=67108864", "--file-num=128"]
-    assert Sysbench(SMALL).files() == [*here, *files, "prepare"]
-    assert Sysbench(SMALL).clean_up() == [
+    assert SysbenchBench(SMALL).files() == [*here, *files, "prepare"]
+    assert SysbenchBench(SMALL).clean_up() == [
         [*here, *files, "cleanup"],
         ["rmdir", "--", "/srv/disk/plimsoll-fileio"],
     ]
-    ran = Sysbench(SMALL.model_copy(update={"direct": True})).run(MatrixCase("rndrw", 8))
+    ran = SysbenchBench(SMALL.model_copy(update={"direct": True})).run(MatrixCase("rndrw", 8))
     assert ran[:4] == here
     assert {"--threads=8", "--file-test-mode=rndrw", "--histogram=on", "--time=2"} <= set(ran)
     assert {"--file-block-size=16384", "--file-extra-flags=direct"} <= set(ran)
@@ -236,7 +244,7 @@ def test_a_key_of_a_later_version_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_of_two_measurements_the_later_counts() -> None:
-    assert latest([cell(iops=1.0), cell(iops=2.0)], [cell().key]) == [cell(iops=2.0)]
+    assert keep_latest([cell(iops=1.0), cell(iops=2.0)], [cell().key]) == [cell(iops=2.0)]
 
 
 def test_the_table_has_its_columns_and_hostile_names_harm_nothing() -> None:

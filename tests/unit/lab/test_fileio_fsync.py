@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from plimsoll.common.errors import SettingsError
 from plimsoll.lab.fileio import check_settings
 from plimsoll.lab.fileio.bench import FileioError
-from plimsoll.lab.fileio.fio import ETCD, FIGURES, Fio, FsyncSettings, fsync_cell, parse_fio
+from plimsoll.lab.fileio.fio import ETCD, FIGURES, FioBench, FsyncSettings, fsync_cell, parse_fio
 from plimsoll.lab.fileio.measure import (
     FSYNC_COLUMNS,
     append_cell,
     commands,
     fsync_row,
+    measure_cells,
     read_cells,
-    run_matrix,
     table,
     written_bytes,
 )
@@ -67,7 +67,7 @@ def test_a_cell_says_what_fio_printed(version: str, what: str, case: FsyncCase) 
 
 
 def test_the_recipe_is_the_one_that_is_known() -> None:
-    words = Fio(FsyncSettings(directory="/srv/disk", preset="etcd")).run(ETCD)
+    words = FioBench(FsyncSettings(directory="/srv/disk", preset="etcd")).run(ETCD)
     assert words[:2] == ["env", f"--chdir={OWN}"]
     known = {"--rw=write", "--ioengine=sync", "--fdatasync=1", "--directory=.", "--size=22m", "--bs=2300"}
     assert known <= set(words)
@@ -103,7 +103,7 @@ COMMANDS = [
 @pytest.mark.parametrize(("changes", "has", "lacks"), [r[1:] for r in COMMANDS], ids=[r[0] for r in COMMANDS])
 def test_commands(changes: dict[str, Any], has: set[str], lacks: set[str]) -> None:
     case = FsyncCase(**{**RNDWR.__dict__, **changes})
-    words = set(Fio(FEW).run(case))
+    words = set(FioBench(FEW).run(case))
     assert has <= words
     assert not lacks & words
 
@@ -200,7 +200,7 @@ def verbs(on: ScriptedMachine) -> list[str]:
 
 def test_it_is_measured_kept_and_cleaned_up(tmp_path: Path) -> None:
     on = machine()
-    cells = asyncio.run(run_matrix(on, FEW, tmp_path / "c"))
+    cells = asyncio.run(measure_cells(on, FEW, tmp_path / "c"))
     assert verbs(on) == ["mkdir", "df", "fio", "fio", "rm", "rmdir"]
     assert [cell.key for cell in cells] == list(FEW.keyed("/srv/disk"))
     assert read_cells(tmp_path / "c") == cells
@@ -212,12 +212,12 @@ def test_it_is_measured_kept_and_cleaned_up(tmp_path: Path) -> None:
 def test_what_is_finished_is_not_measured_again(tmp_path: Path) -> None:
     failing = machine(fails="--fsync=1")
     with pytest.raises(FileioError, match=r"fsync after rndwr of 4 KiB by psync.*not loadable; .*--resume"):
-        asyncio.run(run_matrix(failing, FEW, tmp_path / "c"))
+        asyncio.run(measure_cells(failing, FEW, tmp_path / "c"))
     assert verbs(failing)[-2:] == ["rm", "rmdir"], "files are removed after a failure too"
     with pytest.raises(FileioError, match="1 cells of this matrix are already finished"):
-        asyncio.run(run_matrix(machine(), FEW, tmp_path / "c"))
+        asyncio.run(measure_cells(machine(), FEW, tmp_path / "c"))
     after = machine(folder_exists=True)
-    assert len(asyncio.run(run_matrix(after, FEW, tmp_path / "c", resume=True))) == 2
+    assert len(asyncio.run(measure_cells(after, FEW, tmp_path / "c", resume=True))) == 2
     assert verbs(after) == ["mkdir", "find", "rm", "df", "fio", "rm", "rmdir"]
 
 
@@ -225,7 +225,7 @@ def test_a_machine_without_fio_is_told(tmp_path: Path) -> None:
     whole = machine()
     on = ScriptedMachine(lambda words: (127, "", "") if "fio" in words else whole._answer(words))
     with pytest.raises(FileioError, match="scripted: fio is not installed: apt-get install fio"):
-        asyncio.run(run_matrix(on, FEW, tmp_path / "c"))
+        asyncio.run(measure_cells(on, FEW, tmp_path / "c"))
     assert verbs(on)[-2:] == ["rm", "rmdir"]
 
 
@@ -315,6 +315,6 @@ def test_lists_and_the_recipe_come_as_options() -> None:
 
 def test_patience_counts_files_that_a_cell_writes_itself() -> None:
     appending = FsyncCase(**{**RNDWR.__dict__, "test": "seqwr"})
-    bench = Fio(FEW)
+    bench = FioBench(FEW)
     assert bench.most_s(RNDWR) - bench.most_s(appending) == 16, "of 16 MiB at 1 MiB/s"
     assert bench.most_s(ETCD) == 600

@@ -8,8 +8,8 @@ import pytest
 
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.fileio.bench import FileioError
-from plimsoll.lab.fileio.measure import cache_caution, read_cells, run_matrix, space_problem
-from plimsoll.lab.fileio.sysbench import TESTS, FileioSettings, Sysbench
+from plimsoll.lab.fileio.measure import cache_caution, measure_cells, read_cells, space_problem
+from plimsoll.lab.fileio.sysbench import TESTS, FileioSettings, SysbenchBench
 from tests.support.scripted_bench import Answer, bench_machine
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_fileio import SMALL, recorded
@@ -34,7 +34,7 @@ def verbs(on: ScriptedMachine) -> list[str]:
 def test_a_matrix_is_prepared_run_and_cleaned_up(tmp_path: Path) -> None:
     on, seen = machine(), []
     cells = asyncio.run(
-        run_matrix(on, SMALL, tmp_path / "c", on_progress=lambda done, total: seen.append((done, total)))
+        measure_cells(on, SMALL, tmp_path / "c", on_progress=lambda done, total: seen.append((done, total)))
     )
     assert [one.test for one in cells] == list(TESTS)
     assert verbs(on) == ["mkdir", "df", "prepare", *["run"] * 4, "prepare", "run", "cleanup", "rmdir"], (
@@ -46,13 +46,13 @@ def test_a_matrix_is_prepared_run_and_cleaned_up(tmp_path: Path) -> None:
 def test_what_is_finished_is_not_measured_again(tmp_path: Path) -> None:
     failing = machine(fails="rndwr")
     with pytest.raises(FileioError, match=r"rndwr with 2 threads.*Input/output error.*--resume"):
-        asyncio.run(run_matrix(failing, SMALL, tmp_path / "c"))
+        asyncio.run(measure_cells(failing, SMALL, tmp_path / "c"))
     assert verbs(failing)[-2:] == ["cleanup", "rmdir"], "files are removed after a failure too"
 
     with pytest.raises(FileioError, match="2 cells of this matrix are already finished"):
-        asyncio.run(run_matrix(machine(), SMALL, tmp_path / "c"))
+        asyncio.run(measure_cells(machine(), SMALL, tmp_path / "c"))
     after = machine(folder_exists=True)
-    cells = asyncio.run(run_matrix(after, SMALL, tmp_path / "c", resume=True))
+    cells = asyncio.run(measure_cells(after, SMALL, tmp_path / "c", resume=True))
     assert [one.test for one in cells] == list(TESTS)
     assert verbs(after) == [
         "mkdir",
@@ -67,33 +67,33 @@ def test_what_is_finished_is_not_measured_again(tmp_path: Path) -> None:
         "rmdir",
     ], "old files make room first"
     finished = machine()
-    assert asyncio.run(run_matrix(finished, SMALL, tmp_path / "c", resume=True)) == cells
+    assert asyncio.run(measure_cells(finished, SMALL, tmp_path / "c", resume=True)) == cells
     assert verbs(finished) == ["find"], "nothing is left to do"
     killed = machine(folder_exists=True)
-    assert asyncio.run(run_matrix(killed, SMALL, tmp_path / "c", resume=True)) == cells
+    assert asyncio.run(measure_cells(killed, SMALL, tmp_path / "c", resume=True)) == cells
     assert verbs(killed) == ["find", "cleanup", "rmdir"], "killed between the last cell and the end"
     other = SMALL.model_copy(update={"time_s": 3})
-    assert len(asyncio.run(run_matrix(machine(), other, tmp_path / "c"))) == 5, "another time, other cells"
+    assert len(asyncio.run(measure_cells(machine(), other, tmp_path / "c"))) == 5, "another time, other cells"
 
 
 def test_a_folder_that_we_did_not_make_is_left_alone(tmp_path: Path) -> None:
     on = machine(folder_exists=True)
     with pytest.raises(FileioError, match="another plimsoll fileio"):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
     assert verbs(on) == ["mkdir", "find"]
 
 
 def test_no_symbolic_link_is_taken_over(tmp_path: Path) -> None:
     on = ScriptedMachine(lambda command: (1, "", "File exists") if command[0] == "mkdir" else (0, "", ""))
     with pytest.raises(FileioError, match="cannot make /srv/disk/plimsoll-fileio: File exists"):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c", resume=True))
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c", resume=True))
     assert verbs(on) == ["mkdir", "find"]
 
 
 def test_a_full_disk_is_seen_before_anything_is_written(tmp_path: Path) -> None:
     on = machine(free=64 << 20)
     with pytest.raises(FileioError, match="64 MiB are free, but the files need 67 MiB"):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
     assert verbs(on) == ["mkdir", "df", "cleanup", "rmdir"]
     assert space_problem(SMALL, 68 << 20) is None
 
@@ -106,7 +106,7 @@ def test_files_are_removed_when_it_is_interrupted(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c", on_progress=interrupted))
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c", on_progress=interrupted))
     assert verbs(on)[-2:] == ["cleanup", "rmdir"]
     assert len(read_cells(tmp_path / "c")) == 1
 
@@ -128,7 +128,7 @@ def test_files_that_cannot_be_made_are_told(tmp_path: Path, status: int, out: st
         lambda command: (status, out, "") if command[-1] == "prepare" else whole._answer(command)
     )
     with pytest.raises(LabError, match=says):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
     assert verbs(on)[-2:] == ["cleanup", "rmdir"]
 
 
@@ -138,7 +138,7 @@ def test_a_folder_that_stays_is_told(tmp_path: Path) -> None:
         lambda command: (1, "", "Directory not empty") if command[0] == "rmdir" else whole._answer(command)
     )
     with pytest.raises(MachineError, match="Directory not empty"):
-        asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
 
 
 @pytest.mark.parametrize(
@@ -165,6 +165,6 @@ def test_folders_that_are_refused(directory: str) -> None:
 
 @pytest.mark.parametrize("directory", ["/srv/a b", "/srv/'; rm -rf ~ #", "/srv/$(id)", "/srv/é\n"])
 def test_odd_folders_stay_one_argument(directory: str) -> None:
-    bench = Sysbench(SMALL.model_copy(update={"directory": directory}))
+    bench = SysbenchBench(SMALL.model_copy(update={"directory": directory}))
     for command in (bench.files(), *bench.clean_up(), bench.free_bytes()):
         assert sum(directory in word for word in command) == 1

@@ -17,7 +17,7 @@ from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.observers import ObserverSettings
 from plimsoll.lab.observers.fsync import FsyncWatch, command, parse
 from plimsoll.lab.observers.sampler import prepare_sampler
-from plimsoll.lab.observers.settings import Probed, ProbePlace
+from plimsoll.lab.observers.settings import FsyncProbe, ProbeFile
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.paths import ROOT
@@ -100,11 +100,11 @@ def test_it_ends_when_told_though_the_disk_does_not_answer(
     assert [path.name for path in (tmp_path / "clone").iterdir()] == ["stalled"]
 
 
-def _watch(place: ProbePlace, said: list[str]) -> list[list[float | None]]:
+def _watch(place: ProbeFile, said: list[str]) -> list[list[float | None]]:
     """Rows of the probe on this machine, until one has a figure or it has complained."""
 
     async def run() -> list[list[float | None]]:
-        rows, watch = list[list[float | None]](), FsyncWatch(Probed(LocalMachine(), place))
+        rows, watch = list[list[float | None]](), FsyncWatch(FsyncProbe(LocalMachine(), place))
         await watch.start(said.append)
         while not said and not any(value is not None for row in rows for value in row):
             await asyncio.sleep(0.05)
@@ -117,7 +117,7 @@ def _watch(place: ProbePlace, said: list[str]) -> list[list[float | None]]:
 
 def test_what_a_kill_left_is_found_and_the_next_probe_replaces_it(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
-    place, said = ProbePlace(str(folder), NAME), list[str]()
+    place, said = ProbeFile(str(folder), NAME), list[str]()
     with subprocess.Popen(command(place.folder, place.name), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         process.stdout.readline()
@@ -132,7 +132,7 @@ def test_what_a_kill_left_is_found_and_the_next_probe_replaces_it(tmp_path: Path
 
 
 def test_the_step_that_removes_it_may_be_done_twice(tmp_path: Path) -> None:
-    place = ProbePlace(str(tmp_path), NAME)
+    place = ProbeFile(str(tmp_path), NAME)
     (tmp_path / place.name).touch()
     [found] = asyncio.run(place.find(LocalMachine(), "nvme"))
     for _ in range(2):
@@ -140,19 +140,19 @@ def test_the_step_that_removes_it_may_be_done_twice(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def _link(folder: Path) -> ProbePlace:
+def _link(folder: Path) -> ProbeFile:
     (folder / "link").symlink_to(folder / "elsewhere")
     (folder / "elsewhere").mkdir()
-    return ProbePlace(str(folder / "link"), NAME)
+    return ProbeFile(str(folder / "link"), NAME)
 
 
-def _in_the_way(folder: Path) -> ProbePlace:
+def _in_the_way(folder: Path) -> ProbeFile:
     (folder / f"{NAME}.fsync").mkdir()
-    return ProbePlace(str(folder), NAME)
+    return ProbeFile(str(folder), NAME)
 
 
 NOT_PROBED = [
-    ("a folder that is not there", lambda folder: ProbePlace(str(folder / "absent"), NAME), "No such file"),
+    ("a folder that is not there", lambda folder: ProbeFile(str(folder / "absent"), NAME), "No such file"),
     ("a link in place of the folder", _link, "Not a directory"),
     ("a folder in place of the file", _in_the_way, ""),
 ]
@@ -162,7 +162,7 @@ NOT_PROBED = [
     ("where", "why"), [row[1:] for row in NOT_PROBED], ids=[row[0] for row in NOT_PROBED]
 )
 def test_what_cannot_be_probed_says_why_and_writes_nothing(
-    where: Callable[[Path], ProbePlace], why: str, tmp_path: Path
+    where: Callable[[Path], ProbeFile], why: str, tmp_path: Path
 ) -> None:
     place, said = where(tmp_path), list[str]()
     before = sorted(tmp_path.rglob("*"))
@@ -176,7 +176,7 @@ def test_a_link_in_place_of_its_file_goes_and_what_it_leads_to_stays(tmp_path: P
     folder, said = _folder(tmp_path), list[str]()
     precious = tmp_path / "precious"
     precious.write_text("kept")
-    place = ProbePlace(str(folder), NAME)
+    place = ProbeFile(str(folder), NAME)
     (folder / place.name).symlink_to(precious)
     _watch(place, said)
     assert said == []
@@ -188,7 +188,7 @@ def _sampled(lines: list[str]) -> list[float | None]:
         machine = FakeMachine()
         machine.process = FakeProcess(lines)
         settings = ObserverSettings(observe=("fsync",))
-        probed = Probed(machine, ProbePlace("/tank/site", NAME))
+        probed = FsyncProbe(machine, ProbeFile("/tank/site", NAME))
         sampler = await prepare_sampler(FakeMachine(), settings.probing(probed), lambda _: None)
         assert sampler.columns == ["fsync.write_ms", "fsync.fdatasync_ms", "fsync.total_ms"]
         watch = FsyncWatch(probed)
@@ -212,7 +212,7 @@ def test_a_host_without_python_says_so() -> None:
 
     async def run() -> list[str]:
         said, stop = list[str](), asyncio.Event()
-        probed = Probed(Without(), ProbePlace("/tank/site", NAME))
+        probed = FsyncProbe(Without(), ProbeFile("/tank/site", NAME))
         settings = ObserverSettings(observe=("fsync",)).probing(probed)
         sampler = await prepare_sampler(FakeMachine(), settings, said.append)
         stop.set()

@@ -28,7 +28,7 @@ from plimsoll.lab.experiment.rig import Rig, rigs_of
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.status.watch import Watch
 from plimsoll.lab.experiment.volumes import Volumes, lacking
-from plimsoll.lab.fileio.measure import commands, run_matrix, written_bytes
+from plimsoll.lab.fileio.measure import commands, measure_cells, written_bytes
 from plimsoll.lab.machine import Done, Machine
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
@@ -110,7 +110,7 @@ def test_each_clone_has_one_volume(factor: str, values: list[Any], rigs: list[st
 
 def test_the_commands_of_a_plan_are_those_that_are_run(tmp_path: Path) -> None:
     on = machine()
-    asyncio.run(run_matrix(on, SMALL, tmp_path / "c"))
+    asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
     ran = [list(words) for words in on.commands if words[0] not in ("df", "find")]
     assert ran == commands(SMALL, SMALL.cells)
     prepared = sum(words[-1] == "prepare" for words in ran)

@@ -19,7 +19,7 @@ class Client:
 
     def __init__(self) -> None:
         self.now_ns = 0
-        self._rounds = mariadb.Rounds(now_ns=lambda: self.now_ns)
+        self._rounds = mariadb.MariadbReader(now_ns=lambda: self.now_ns)
 
     def take(self, text: str, at_s: float, *, whole: bool = True) -> None:
         self.now_ns = int(at_s * SECOND_NS)
@@ -59,7 +59,7 @@ def test_a_second_without_a_whole_round_is_empty_and_the_next_rate_is_that_of_th
 def test_an_error_of_the_client_ends_the_round_and_is_said_once() -> None:
     said = list[str]()
     refused = "ERROR 2002 (HY000): Can't connect to local server through socket '/run/mysqld.sock' (2)"
-    rounds = mariadb.Rounds()
+    rounds = mariadb.MariadbReader()
     rounds.say = said.append
     for line in ("Queries\t7", "-" * 14, "SHOW GLOBAL STATUS", "-" * 14, refused, refused, "end of a round"):
         rounds.add(line)

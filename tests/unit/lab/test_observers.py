@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.lab.observers import ObserverSettings, diskstats, find_observer, kstat, mariadb, proc, zpool
-from plimsoll.lab.observers.observer import Pair, Source
+from plimsoll.lab.observers.observer import FileSource, ReadingPair
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import (
     ARCSTATS,
@@ -25,16 +25,16 @@ from tests.support.recorded import (
 SECOND_NS = 1_000_000_000
 
 
-def _named(source: Source, texts: list[str], at_s: float) -> dict[str, float | None]:
+def _named(source: FileSource, texts: list[str], at_s: float) -> dict[str, float | None]:
     values = source.sample(texts, int(at_s * SECOND_NS))
     return dict(zip((column.name for column in source.columns), values, strict=True))
 
 
-def _source(name: str) -> Source:
+def _source(name: str) -> FileSource:
     """The observer, prepared on a host with the disk vda."""
     machine = FakeMachine(answers={"ls /sys/block": "vda"})
     source = asyncio.run(find_observer(name).prepare(machine, ObserverSettings(disks=("vda",)), print))
-    assert isinstance(source, Source)
+    assert isinstance(source, FileSource)
     return source
 
 
@@ -207,7 +207,7 @@ def test_headers_and_rules_are_no_samples(line: str) -> None:
 
 
 def test_the_first_line_of_an_old_zpool_is_a_mean_and_left_out() -> None:
-    lines = zpool.Lines(zpool.FORMS[-1])
+    lines = zpool.IostatReader(zpool.FORMS[-1])
     for line in IOSTAT_FUSE.splitlines()[:4]:
         lines.add(line)
     assert lines.take().now == {}
@@ -255,5 +255,5 @@ def test_no_words_in_the_wrong_place_crash_one_either(words: list[str]) -> None:
 def test_no_rate_is_ever_negative(
     now: dict[str, float], before: dict[str, float] | None, elapsed_s: float
 ) -> None:
-    rate = Pair(now, before, elapsed_s).rate("a")
+    rate = ReadingPair(now, before, elapsed_s).rate("a")
     assert rate is None or rate >= 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.lab.observers import ObserverSettings, find_observer, poolstate, poolwaits, vdevs
 from plimsoll.lab.observers import kstat as kernel
-from plimsoll.lab.observers.observer import END, Source, Watch
+from plimsoll.lab.observers.observer import END, CommandStream, FileSource
 from plimsoll.lab.observers.poolstate import Leaf
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.openzfs import TXGS_HEAD, histograms, kstat, vdev_line
@@ -31,7 +31,7 @@ def _txgs(now_s: float, *lines: str, delayed: int = 0) -> list[str]:
 def _seconds(*texts: list[str]) -> dict[str, float | None]:
     """What the last of these seconds shows."""
     groups = kernel.Groups(["tank"])
-    source = Source("txg", kernel.txg_columns(["tank"]), groups.read, groups.paths)
+    source = FileSource("txg", kernel.txg_columns(["tank"]), groups.read, groups.paths)
     for second, each in enumerate(texts):
         values = source.sample(each, second * SECOND_NS)
     return dict(zip((column.name for column in source.columns), values, strict=True))
@@ -100,7 +100,7 @@ ZIL_22 = {**ZIL_21, "zil_itx_metaslab_normal_write": 8192, "zil_itx_metaslab_slo
     ids=["OpenZFS 2.1 does not count what is written", "2.2 does"],
 )
 def test_the_zil_of_older_and_newer_versions(names: dict[str, int], written: float | None) -> None:
-    source = Source("zil", kernel.ZIL_COLUMNS, kernel.read_kstat, kernel.ZIL_PATHS)
+    source = FileSource("zil", kernel.ZIL_COLUMNS, kernel.read_kstat, kernel.ZIL_PATHS)
     source.sample([kstat(1, **names)], 0)
     doubled = {name: 2 * value for name, value in names.items()}
     values = source.sample([kstat(2, **doubled)], SECOND_NS)
@@ -113,7 +113,7 @@ def test_the_zil_of_older_and_newer_versions(names: dict[str, int], written: flo
 
 def _waits(*rounds: dict[tuple[int, int], int], cut_off: int = 0, kinds: int = 11) -> dict[str, float | None]:
     """What the last of these rounds shows of tank, each asked for when it had come; the last one cut off."""
-    taker = poolwaits.Histograms()
+    taker = poolwaits.HistogramReader()
     for counts in rounds:
         lines = [*histograms("tank", counts, kinds), END]
         for each in lines[: len(lines) - cut_off if counts is rounds[-1] else None]:
@@ -152,7 +152,7 @@ def test_what_gives_no_waits(rounds: list[dict[tuple[int, int], int]], cut: int)
 
 
 def test_a_round_that_came_late_is_told_with_the_next() -> None:
-    taker = poolwaits.Histograms()
+    taker = poolwaits.HistogramReader()
     for counts in (FAST, FAST | {(30, READ): 1}, FAST | {(30, READ): 2}):
         for each in [*histograms("tank", counts), END]:
             taker.add(each)
@@ -210,7 +210,7 @@ def test_the_disks_of_a_pool_and_their_mirrors() -> None:
 
 
 def _vdevs(*lines: str) -> dict[str, float | None]:
-    taker = vdevs.VdevLines({"tank": LEAVES})
+    taker = vdevs.VdevReader({"tank": LEAVES})
     for each in lines:
         taker.add(each)
     pair = taker.take()
@@ -286,7 +286,7 @@ def test_how_full_a_pool_is(text: str, state: dict[str, float]) -> None:
 
 
 def test_a_state_is_repeated_until_nobody_knows_any_more() -> None:
-    taker = poolstate.States()
+    taker = poolstate.StateReader()
     assert taker.take().now == {}
     for each in ["tank\tONLINE\t81\t37", *MIRROR.split("\n"), END, "tank\tONLINE\t99\t37"]:
         taker.add(each)
@@ -297,7 +297,7 @@ def test_a_state_is_repeated_until_nobody_knows_any_more() -> None:
 
 @given(st.lists(st.sampled_from([*MIRROR.split("\n"), END, "tank", "a\tb\tc", "\t", "9\t" * 12, "² \t1"])))
 def test_no_lines_in_the_wrong_order_crash_one(lines: list[str]) -> None:
-    for taker in (poolwaits.Histograms(), poolstate.States(), vdevs.VdevLines({"tank": LEAVES})):
+    for taker in (poolwaits.HistogramReader(), poolstate.StateReader(), vdevs.VdevReader({"tank": LEAVES})):
         for each in lines:
             taker.add(each)
             taker.take()
@@ -333,7 +333,7 @@ def test_one_process_of_a_kind_runs_until_it_is_stopped(name: str, command: tupl
         machine = FakeMachine(answers=answers)
         machine.process = FakeProcess(["tank"])
         found = await find_observer(name).prepare(machine, ObserverSettings(), print)
-        assert isinstance(found, Watch)
+        assert isinstance(found, CommandStream)
         await found.start(print)
         assert len(found.sample()) == len(found.columns)
         await found.stop()

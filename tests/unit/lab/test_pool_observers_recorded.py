@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.lab.observers import kstat, poolstate, poolwaits, vdevs
-from plimsoll.lab.observers.observer import END, Source
+from plimsoll.lab.observers.observer import END, FileSource
 from plimsoll.lab.observers.poolstate import Leaf
 from tests.support.paths import ROOT
 
@@ -35,7 +35,7 @@ def test_a_group_that_ended_counts_once() -> None:
 
 
 def test_the_zil_s_counters() -> None:
-    source = Source("zil", kstat.ZIL_COLUMNS, kstat.read_kstat, kstat.ZIL_PATHS)
+    source = FileSource("zil", kstat.ZIL_COLUMNS, kstat.read_kstat, kstat.ZIL_PATHS)
     source.sample([_text("zil").replace("    4619", "    4600")], 0)
     values = source.sample([_text("zil")], 1_000_000_000)
     figures = dict(zip((column.name for column in source.columns), values, strict=True))
@@ -45,7 +45,7 @@ def test_the_zil_s_counters() -> None:
 
 
 def test_waits_of_what_was_written_between_two_calls() -> None:
-    taker = poolwaits.Histograms()
+    taker = poolwaits.HistogramReader()
     for name in ("waits-before", "waits-after"):
         for line in [*_text(name).splitlines(), END]:
             taker.add(line)
@@ -64,7 +64,7 @@ def test_disks_of_two_pools() -> None:
         "obs": (Leaf("/root/obs-a.img", "mirror-0"), Leaf("/root/obs-b.img", "mirror-0")),
         "rec": (Leaf("/dev/vdb1", "mirror-0"), Leaf("/dev/vdc1", "mirror-0")),
     }
-    taker = vdevs.VdevLines(leaves)
+    taker = vdevs.VdevReader(leaves)
     for line in _text("vdevs").splitlines()[:8]:
         taker.add(line)
     pair = taker.take()
@@ -100,7 +100,7 @@ def test_all_groups_of_a_version_are_read(version: str) -> None:
 
 @pytest.mark.parametrize(("version", "written"), [("2.1.11", False), ("2.3.9", True)])
 def test_what_went_to_a_slog(version: str, written: bool) -> None:
-    source = Source("zil", kstat.ZIL_COLUMNS, kstat.read_kstat, kstat.ZIL_PATHS)
+    source = FileSource("zil", kstat.ZIL_COLUMNS, kstat.read_kstat, kstat.ZIL_PATHS)
     for at, name in enumerate(("zil-slog", "zil-slog-later")):
         values = source.sample([(OPENZFS / version / name).read_text()], at * 1_000_000_000)
     figures = dict(zip((column.name for column in source.columns), values, strict=True))
@@ -110,7 +110,7 @@ def test_what_went_to_a_slog(version: str, written: bool) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_histograms_of_a_version(version: str) -> None:
-    taker = poolwaits.Histograms()
+    taker = poolwaits.HistogramReader()
     blank = "\t".join(["0"] * 10)
     for bucket in range(37):
         taker.add("rec" if not bucket else "")
@@ -131,7 +131,7 @@ def test_a_log_device_is_a_vdev_of_no_mirror(version: str) -> None:
     assert status.leaves == (Leaf(one, "mirror-0"), Leaf(two, "mirror-0"), Leaf(slow, ""))
     # The recording is without -P, and so with short names.
     leaves = {"rec": [Leaf(leaf.name[16:-6], leaf.group) for leaf in status.leaves]}
-    taker = vdevs.VdevLines(leaves)
+    taker = vdevs.VdevReader(leaves)
     for line in (OPENZFS / version / "iostat-v-l-slog").read_text().splitlines():
         taker.add(line)
     taken = taker.take()

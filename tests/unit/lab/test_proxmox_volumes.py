@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.analysis.evidence.storage import described
 from plimsoll.common.differences import differing
-from plimsoll.lab.clones.clone import Surroundings
+from plimsoll.lab.clones.clone import CloneContext
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.proxmox import PROXMOX, ProxmoxSettings
 from plimsoll.lab.experiment.labfile import Backend
@@ -181,7 +181,7 @@ NODE = {
 async def seen_of(server: ProxmoxServer, machine: FakeMachine, guest: str, number: int) -> Any:
     given = {"driver": "proxmox", "guest": guest, "api": server.api, "ca_file": server.ca, "node": "pve1"}
     said = ProxmoxSettings.model_validate(given | {"template": 900, "storage": "sata"})
-    kit = await PROXMOX.make(said, Surroundings(machine, "plimsoll-a--b", None, SiteSettings(), "/w", "/p"))
+    kit = await PROXMOX.make(said, CloneContext(machine, "plimsoll-a--b", None, SiteSettings(), "/w", "/p"))
     rig = Rig(Backend(name="b", clone=said), machine, None, kit, None, None, lambda *_: None)
     rig.runner.captured["vmid"] = str(number)
     return await rig.seen()

@@ -44,11 +44,11 @@ SAMPLE = """
 import asyncio, json
 import tests.support.lab_toys
 from plimsoll.lab.observers import ObserverSettings
-from plimsoll.lab.observers.sampler import sampler_of
+from plimsoll.lab.observers.sampler import prepare_sampler
 from tests.support.fakemachine import FakeMachine
 
 async def sample():
-    sampler = await sampler_of(FakeMachine({"/proc/wind": "12"}), ObserverSettings(observe=("wind",)), print)
+    sampler = await prepare_sampler(FakeMachine({"/proc/wind": "12"}), ObserverSettings(observe=("wind",)), print)
     return sampler.columns, (await sampler.once())[1]
 
 print(json.dumps(asyncio.run(sample())))

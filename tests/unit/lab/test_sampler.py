@@ -19,10 +19,10 @@ from plimsoll.lab.observers.sampler import (
     HostCsv,
     Sampler,
     copy_host_samples,
+    csv_figure,
     next_due_ns,
     prepare_sampler,
     shift_rows,
-    shown,
 )
 from plimsoll.lab.observers.settings import MariadbSettings
 from plimsoll.rundir.hostfile import read_samples
@@ -87,7 +87,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("value", "text"), [row[1:] for row in SHOWN], ids=[row[0] for row in SHOWN])
 def test_how_a_figure_is_written(value: float | None, text: str) -> None:
-    assert shown(value) == text
+    assert csv_figure(value) == text
 
 
 def test_what_is_written_is_what_the_analysis_reads(tmp_path: Path) -> None:

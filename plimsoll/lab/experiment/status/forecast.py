@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from plimsoll.lab.clones import find_driver
 from plimsoll.lab.experiment.design import Design, PlannedRun, preconditioned_rigs
 from plimsoll.lab.experiment.volumes import is_over
-from plimsoll.lab.fileio.measure import Cells, written_bytes
+from plimsoll.lab.fileio.measure import BenchCases, written_bytes
 from plimsoll.lab.fileio.precondition import WINDOW, PreconditionSettings
 from plimsoll.rundir.volumes import FsyncCase, VolumeRound, last_filling
 
@@ -35,7 +35,7 @@ _PARTS: dict[str, tuple[Part, set[str]]] = {  # a line that begins a part, and t
     "load begun": ("load", {"load ended"}),
     "load ended": ("after", {"run finished"}),
 }
-_NO_CELLS: Mapping[str, Cells] = {}
+_NO_CELLS: Mapping[str, BenchCases] = {}
 _NO_FILLINGS: Mapping[str, float] = {}
 PARTS: tuple[Part, ...] = ("before", "load", "after")
 
@@ -109,7 +109,7 @@ def left_s(
     made: set[str],
     spent: Spent,
     now: OpenPart | None,
-    cells: Mapping[str, Cells] = _NO_CELLS,
+    cells: Mapping[str, BenchCases] = _NO_CELLS,
     filling_s: Mapping[str, float] = _NO_FILLINGS,
 ) -> float | None:
     """Return the seconds until the end; None where a scenario that nobody has timed yet decides.
@@ -140,7 +140,7 @@ def _rest_s(estimates: Estimates, run: PlannedRun, now: OpenPart) -> float | Non
     return added([rest_s, *(estimates.of(part, run.name) for part in PARTS[at + 1 :])])
 
 
-def _volume_s(estimates: Estimates, rig: str, cells: Cells, now: OpenPart | None) -> float:
+def _volume_s(estimates: Estimates, rig: str, cells: BenchCases, now: OpenPart | None) -> float:
     """Return the seconds until these cells are measured; of the open one only its rest counts."""
     fileio = estimates.plan.lab.fileio
     if fileio is None:
