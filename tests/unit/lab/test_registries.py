@@ -48,7 +48,8 @@ from plimsoll.lab.observers.sampler import prepare_sampler
 from tests.support.fakemachine import FakeMachine
 
 async def sample():
-    sampler = await prepare_sampler(FakeMachine({"/proc/wind": "12"}), ObserverSettings(observe=("wind",)), print)
+    settings = ObserverSettings(observe=("wind",))
+    sampler = await prepare_sampler(FakeMachine({"/proc/wind": "12"}), settings, print)
     return sampler.columns, (await sampler.once())[1]
 
 print(json.dumps(asyncio.run(sample())))
