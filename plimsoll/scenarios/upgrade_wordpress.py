@@ -145,7 +145,7 @@ class UpgradeWordpress(ScenarioUser):
             self._mark(upgrade.end(time.monotonic_ns()))
             if upgrade.held_back:
                 self.session.writer.event(PHASES_UNKNOWN, detail=HELD_BACK)
-        if upgrade.timed:
+        if upgrade.has_reliable_times:
             for phase in upgrade.phases:
                 if phase.stop_ns > phase.start_ns:  # else both lines came at once: too short to be seen
                     self.measure(f"{PHASE}{phase.name}", _ms(phase), ended_ns=phase.stop_ns)

@@ -48,10 +48,10 @@ def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, 
     Exit codes: 0 it was stopped; 2 wrong usage, or it cannot listen on the address.
     """  # noqa: D301 \b is click's: keep these lines as they are
     from plimsoll.serve.application import Application
-    from plimsoll.serve.catalogue import index_of
-    from plimsoll.serve.guard import answer_at, parsed_address, read_token
+    from plimsoll.serve.catalogue import find_index_file
+    from plimsoll.serve.guard import answer_requests, parse_address, read_token
 
-    address = parsed_address(listen)
+    address = parse_address(listen)
     token = read_token(token_file, os.environ)
     if not address.is_loopback and token is None:
         raise SettingsError(
@@ -62,9 +62,9 @@ def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, 
     if not folder.is_dir():
         raise SettingsError(f"{folder}: no such folder; run something first, or create it")
     root = folder.resolve()
-    application = Application(root, token, index_of(root, os.environ)).app(
+    application = Application(root, token, find_index_file(root, os.environ)).app(
         frozenset(name.lower() for name in names)
     )
     text = printable(str(folder), 4096)
     note = " (asks for the token)" if token else ""
-    answer_at(address, application, lambda port: click.echo(f"{text}: {address.url(port)}{note}"))
+    answer_requests(address, application, lambda port: click.echo(f"{text}: {address.url(port)}{note}"))

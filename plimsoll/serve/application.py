@@ -47,26 +47,26 @@ from plimsoll.lab.experiment.status.watch import Watch
 from plimsoll.serve.catalogue import (
     SORTS,
     Catalogue,
-    Choice,
     Document,
     ExperimentItem,
     Kind,
-    chosen,
-    lies_inside,
+    RunQuery,
+    filter_runs,
+    filter_values,
+    is_inside,
     newest_first,
-    opened_inside,
-    values_of,
+    open_inside,
 )
 from plimsoll.serve.finished import (
     NO_VERDICT,
-    Experiment,
-    Measuring,
-    differences_of,
+    NightHistory,
+    RunCache,
+    find_differences,
     read_nights,
     side_by_side,
 )
-from plimsoll.serve.guard import COOKIE, LOGIN, Guard, is_same, session_of
-from plimsoll.serve.live import Following, Viewer, live_charts
+from plimsoll.serve.guard import COOKIE, LOGIN, Guard, is_same, session_token
+from plimsoll.serve.live import LiveRuns, Viewer, live_charts
 
 _LARGEST_PAGE_BYTES = 128 << 20
 _LARGEST_FORM_BYTES = 4096
@@ -95,12 +95,12 @@ class Application:
     token: str | None = None
     index: Path | None = None
     catalogue: Catalogue = field(init=False)
-    measuring: Measuring = field(init=False)
-    following: Following = field(init=False)
+    measuring: RunCache = field(init=False)
+    following: LiveRuns = field(init=False)
 
     def __post_init__(self) -> None:
-        self.catalogue, self.measuring = Catalogue(self.root, self.index), Measuring(self.root)
-        self.following = Following(self.catalogue)
+        self.catalogue, self.measuring = Catalogue(self.root, self.index), RunCache(self.root)
+        self.following = LiveRuns(self.catalogue)
 
     def app(self, names: frozenset[str] = frozenset()) -> ASGIApp:
         """Return the application behind its guard. `names` are accepted beside localhost and IP addresses."""
@@ -121,21 +121,21 @@ class Application:
             Route(LOGIN, self.login_form),
             Route(LOGIN, self.login, methods=["POST"]),
         ]
-        handlers: Any = {HTTPException: _not_there, PlimsollError: _unreadable}
+        handlers: Any = {HTTPException: _answer_error, PlimsollError: _answer_unreadable}
         return Guard(Starlette(routes=routes, exception_handlers=handlers), names, self.token)
 
     def runs(self, request: Request) -> Response:
         """The list of runs, with search and filters."""
-        contents, choice = self.catalogue.contents(), Choice.of(request.query_params)
+        contents, choice = self.catalogue.contents(), RunQuery.of(request.query_params)
         everything = newest_first(list(contents.runs.values()))
         return page(
             "runs.html",
             scripts=["runs.js"],
             here="runs",
             folder=str(self.root),
-            listed=chosen(everything, choice),
+            listed=filter_runs(everything, choice),
             choice=choice,
-            values=values_of(everything),
+            values=filter_values(everything),
             orders={name: title for name, (title, _) in SORTS.items()},
             running=contents.running(),
             left_out=contents.left_out,
@@ -145,7 +145,7 @@ class Application:
     def run(self, request: Request) -> Response:
         """One run: its figures as the report has them, or where to see it live."""
         contents = self.catalogue.contents()
-        item = _found(contents.runs, request)
+        item = _find_item(contents.runs, request)
         shared = {"item": item, "experiment": contents.around(item), "here": "runs"}
         if item.status == "running" or item.damage:
             return page("run.html", run=None, trouble=item.damage, **shared)
@@ -170,10 +170,10 @@ class Application:
     def report(self, request: Request) -> Response:
         """The report of a run: the one beside it, or one rendered now and not kept."""
         contents = self.catalogue.contents()
-        item = _found(contents.runs, request)
+        item = _find_item(contents.runs, request)
         if written := contents.report_of(item):
             return self._document(written)
-        return sandboxed(self.measuring.report(self.catalogue.path(item)))
+        return sandbox_page(self.measuring.report(self.catalogue.path(item)))
 
     def live(self, request: Request) -> Response:
         """The run that is running now, or the one that was picked."""
@@ -223,7 +223,7 @@ class Application:
             trouble=None,
             items=items,
             runs=[first, second],
-            cautions=[NO_VERDICT, *differences_of(first, second)],
+            cautions=[NO_VERDICT, *find_differences(first, second)],
             table_of=side_by_side(first, second),
             differences=differences_table([first, second]),
         )
@@ -247,7 +247,7 @@ class Application:
     def experiment(self, request: Request) -> Response:
         """One experiment: what it does or did, and its runs."""
         contents = self.catalogue.contents()
-        item = _found(contents.experiments, request)
+        item = _find_item(contents.experiments, request)
         return page(
             "experiment.html",
             here="experiments",
@@ -259,7 +259,7 @@ class Application:
 
     def _status(self, item: ExperimentItem) -> list[str]:
         folder = self.catalogue.path(item)
-        if not all(lies_inside(self.root, path) for path in folder.glob("*.json*")):
+        if not all(is_inside(self.root, path) for path in folder.glob("*.json*")):
             return ["a file of this experiment leads out of the folder that is served"]
         try:
             return lines(Watch(ExperimentFolder(folder)).look())
@@ -269,7 +269,7 @@ class Application:
     def nights(self, request: Request) -> Response:
         """The histories of the folder, and pages of nights in it."""
         contents = self.catalogue.contents()
-        found: list[tuple[str, list[Experiment], str | None]] = []
+        found: list[tuple[str, list[NightHistory], str | None]] = []
         for each in contents.histories.values():
             try:
                 found.append((str(each.place), read_nights(self.catalogue.path(each)), None))
@@ -296,7 +296,7 @@ class Application:
             verdict=verdict,
             verdicts=sorted({each.verdict for each in found if each.verdict}),
             documents=[
-                (each, self._pdf_of(each) is not None)
+                (each, self._find_pdf(each) is not None)
                 for each in found
                 if all(word in f"{each.title}\n{each.place}".casefold() for word in words)
                 and verdict in ("", each.verdict)
@@ -305,11 +305,11 @@ class Application:
 
     def document(self, request: Request) -> Response:
         """A page that lies in the folder, in a sandbox."""
-        return self._document(_found(self.catalogue.contents().documents, request))
+        return self._document(_find_item(self.catalogue.contents().documents, request))
 
     def pdf(self, request: Request) -> Response:
         """The PDF of a sign-off, to be saved."""
-        text = self._pdf_of(_found(self.catalogue.contents().documents, request))
+        text = self._find_pdf(_find_item(self.catalogue.contents().documents, request))
         if text is None:
             raise HTTPException(404)
         return Response(
@@ -322,14 +322,14 @@ class Application:
         text = self._read(item.place)
         if text is None:
             raise HTTPException(404)
-        return sandboxed(text)
+        return sandbox_page(text)
 
-    def _pdf_of(self, item: Document) -> bytes | None:
+    def _find_pdf(self, item: Document) -> bytes | None:
         return self._read(item.place.with_suffix(".pdf")) if item.kind == "sign-off" else None
 
     def _read(self, place: Any) -> bytes | None:
         try:
-            with opened_inside(self.root, place) as file:
+            with open_inside(self.root, place) as file:
                 text = file.read(_LARGEST_PAGE_BYTES + 1)
         except OSError:
             return None
@@ -355,7 +355,7 @@ class Application:
             await asyncio.sleep(_WRONG_TOKEN_S)
             return page("login.html", here="", status=403, trouble="Wrong token.")
         answer = RedirectResponse("/", 303)
-        answer.set_cookie(COOKIE, session_of(self.token), httponly=True, samesite="strict", path="/")
+        answer.set_cookie(COOKIE, session_token(self.token), httponly=True, samesite="strict", path="/")
         return answer
 
 
@@ -369,14 +369,14 @@ async def _form_token(request: Request) -> str:
     return fields.get("token", [""])[0].strip()
 
 
-def _found(items: dict[str, Any], request: Request) -> Any:
+def _find_item(items: dict[str, Any], request: Request) -> Any:
     found = items.get(request.path_params["key"])
     if found is None:
         raise HTTPException(404)
     return found
 
 
-def _not_there(_: Request, error: Exception) -> Response:
+def _answer_error(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     text = {404: "No such page in this folder.", 405: "This request is not allowed."}.get(
         status, "That went wrong."
@@ -384,7 +384,7 @@ def _not_there(_: Request, error: Exception) -> Response:
     return page("trouble.html", here="", status=status, text=text)
 
 
-def _unreadable(_: Request, error: Exception) -> Response:
+def _answer_unreadable(_: Request, error: Exception) -> Response:
     return page("trouble.html", here="", status=409, text=str(error))
 
 
@@ -465,6 +465,6 @@ def policy(nonce: str) -> str:
     )
 
 
-def sandboxed(text: bytes) -> Response:
+def sandbox_page(text: bytes) -> Response:
     """Return somebody else's page, isolated so that it cannot affect ours."""
     return Response(text, media_type="text/html", headers={"content-security-policy": SANDBOX})

@@ -58,7 +58,7 @@ class Item:
     @property
     def key(self) -> str:
         """Its key in addresses."""
-        return key_of(self.place)
+        return item_key(self.place)
 
 
 Kind = Literal["report", "comparison", "sign-off", "nights"]
@@ -163,7 +163,7 @@ class Contents:
 
     def report_of(self, item: Item) -> Document | None:
         """Return the report that lies in a run directory or an experiment's folder."""
-        found = self.documents.get(key_of(item.place / "report.html"))
+        found = self.documents.get(item_key(item.place / "report.html"))
         return found if found and found.kind == "report" else None
 
     def of_kind(self, kind: Kind) -> list[Document]:
@@ -247,18 +247,18 @@ class Catalogue:
 
     def _document(self, place: PurePosixPath, stamp: Stamp) -> HistoryItem | Document | None:
         try:
-            with opened_inside(self.root, place) as file:
+            with open_inside(self.root, place) as file:
                 head = file.read(HEAD_BYTES)
         except OSError:
             return None
         if place.suffix == ".sqlite":
             return HistoryItem(place) if head.startswith(_HISTORY_HEAD) else None
-        said = recognised(head)
+        said = recognise_page(head)
         return Document(place, *said, changed_at=_instant(stamp)) if said else None
 
     def _run(self, place: PurePosixPath, files: dict[str, Stamp], links: list[str], before: Known) -> RunItem:
         path = self.root / place
-        if strays := [name for name in READ if name in links and not lies_inside(self.root, path / name)]:
+        if strays := [name for name in READ if name in links and not is_inside(self.root, path / name)]:
             return RunItem(place, damage=f"{strays[0]} leads out of the folder that is served")
         stamps = tuple(files.get(name, (0, 0)) for name in (FACTS_FILE, SUMMARY_FILE))
         known = before.get(str(place))
@@ -266,7 +266,7 @@ class Catalogue:
         if not isinstance(item, RunItem):
             item = self._read(place)
         self._known[str(place)] = (stamps, item)
-        return _as_it_goes(item, path, files) if item.status == "running" else item
+        return _with_current_status(item, path, files) if item.status == "running" else item
 
     def _read(self, place: PurePosixPath) -> RunItem:
         path = self.root / place
@@ -302,13 +302,13 @@ class Catalogue:
         return name.rpartition("-")[0] or name
 
 
-def index_of(root: Path, environment: Mapping[str, str]) -> Path | None:
+def find_index_file(root: Path, environment: Mapping[str, str]) -> Path | None:
     """Return the file for the index of `root` in the user's cache folder, or None if that is missing."""
     caches = Path(environment.get("XDG_CACHE_HOME", ""))
     if not caches.is_absolute():
         caches = Path(environment.get("HOME", "")) / ".cache"
     return (
-        caches / "plimsoll" / "serve" / f"{key_of(PurePosixPath(root))}.json"
+        caches / "plimsoll" / "serve" / f"{item_key(PurePosixPath(root))}.json"
         if caches.is_absolute()
         else None
     )
@@ -348,7 +348,7 @@ def _item(place: PurePosixPath, facts: RunFacts, summary: dict[str, Any]) -> Run
     )
 
 
-def _as_it_goes(item: RunItem, path: Path, files: dict[str, Stamp]) -> RunItem:
+def _with_current_status(item: RunItem, path: Path, files: dict[str, Stamp]) -> RunItem:
     """Return a run that says `running`: as interrupted if it was killed or never began."""
     facts = RunFacts(scenario=item.scenario)
     begun = REQUESTS_FILE in files
@@ -390,7 +390,7 @@ def _figure(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and is_figure(value) and value >= 0 else None
 
 
-def key_of(place: PurePosixPath) -> str:
+def item_key(place: PurePosixPath) -> str:
     """Return the key that names what is at `place` in addresses: the same as long as it stays there.
 
     It is not a path, so that only what was found can be requested.
@@ -407,7 +407,7 @@ def newest_first(runs: list[RunItem]) -> list[RunItem]:
     )
 
 
-def recognised(head: bytes) -> tuple[Kind, str, str | None] | None:
+def recognise_page(head: bytes) -> tuple[Kind, str, str | None] | None:
     """Return kind, title and verdict of a page by its first bytes; None for somebody else's page."""
     found = _TITLE.search(head)
     if found is None or _POLICY not in head:
@@ -439,7 +439,7 @@ SORTS: dict[str, tuple[str, Callable[[RunItem], tuple[float | str, ...]]]] = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class RunQuery:
     """What was asked for: words that all occur, values of filters, an order, a page from 1."""
 
     words: str = ""
@@ -448,7 +448,7 @@ class Choice:
     page: int = 1
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "Choice":
+    def of(cls, query: Mapping[str, str]) -> "RunQuery":
         """Return what a query asks for; anything else in it is ignored."""
         page = query.get("page", "1")
         return cls(
@@ -464,7 +464,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Listed:
+class RunPage:
     """A page of the runs that were chosen: which page of how many, and how many runs in all."""
 
     runs: Sequence[RunItem]
@@ -473,27 +473,27 @@ class Listed:
     total: int
 
 
-def chosen(runs: Sequence[RunItem], choice: Choice) -> Listed:
+def filter_runs(runs: Sequence[RunItem], choice: RunQuery) -> RunPage:
     """Return the runs that are asked for."""
     words = choice.words.casefold().split()
     found = [
         run
         for run in runs
         if all((FILTERS[name](run) or "") == value for name, value in choice.wanted.items())
-        and all(word in _text(run) for word in words)
+        and all(word in _searched_text(run) for word in words)
     ]
     found.sort(key=SORTS[choice.order][1])
     pages = max(-(-len(found) // ON_A_PAGE), 1)
     page = min(max(choice.page, 1), pages)
-    return Listed(found[(page - 1) * ON_A_PAGE : page * ON_A_PAGE], page, pages, len(found))
+    return RunPage(found[(page - 1) * ON_A_PAGE : page * ON_A_PAGE], page, pages, len(found))
 
 
-def values_of(runs: Sequence[RunItem]) -> dict[str, list[str]]:
+def filter_values(runs: Sequence[RunItem]) -> dict[str, list[str]]:
     """Return the values that each filter can have among `runs`."""
     return {name: sorted({value for run in runs if (value := of(run))}) for name, of in FILTERS.items()}
 
 
-def _text(run: RunItem) -> str:
+def _searched_text(run: RunItem) -> str:
     parts = (str(run.place), run.scenario, run.name, run.status, run.experiment or "")
     return "\n".join(parts).casefold()
 
@@ -503,7 +503,7 @@ class OutsideError(OSError):
 
 
 @contextmanager
-def opened_inside(root: Path, place: PurePosixPath) -> Iterator[BinaryIO]:
+def open_inside(root: Path, place: PurePosixPath) -> Iterator[BinaryIO]:
     """Open the regular file at `place` in the folder `root`, step by step. Raises OSError."""
     if place.is_absolute() or not place.parts or ".." in place.parts:
         raise OutsideError(f"{place}: is not in the folder")
@@ -522,7 +522,7 @@ def opened_inside(root: Path, place: PurePosixPath) -> Iterator[BinaryIO]:
         yield file
 
 
-def lies_inside(root: Path, path: Path) -> bool:
+def is_inside(root: Path, path: Path) -> bool:
     """Return whether `path`, which need not exist, leads into `root` once all links are followed."""
     try:
         return path.resolve().is_relative_to(root.resolve())

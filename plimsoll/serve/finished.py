@@ -30,7 +30,7 @@ from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import ABSENT, count, milliseconds, seconds, share, significant
 from plimsoll.rundir.names import READ
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.serve.catalogue import lies_inside
+from plimsoll.serve.catalogue import is_inside
 
 _MOST_RUNS, _MOST_REPORTS = 12, 3  # a report is some 5 MB
 _Kept = TypeVar("_Kept")
@@ -47,7 +47,7 @@ _KINDS = {"worse": "slower or worse", "better": "better", "baseline": "beyond it
 Medians = dict[tuple[str, str], dict[int, float]]  # by scenario and backend, by night
 
 
-class Measuring:
+class RunCache:
     """Measures runs in the folder `root`."""
 
     def __init__(self, root: Path) -> None:
@@ -59,19 +59,19 @@ class Measuring:
         """Return the runs, numbered, as a report has them. Raises RunDirectoryError."""
         with self._lock:
             return number_runs(
-                [_kept(self._runs, self._stamp(path), lambda: _measure(path), _MOST_RUNS) for path in paths]  # noqa: B023
+                [_cached(self._runs, self._stamp(path), lambda: _measure(path), _MOST_RUNS) for path in paths]  # noqa: B023
             )
 
     def report(self, path: Path) -> bytes:
         """Return the report on a run; nothing is written into its folder. Raises PlimsollError."""
         with self._lock:
-            return _kept(self._reports, self._stamp(path), lambda: _report(path), _MOST_REPORTS)
+            return _cached(self._reports, self._stamp(path), lambda: _report(path), _MOST_REPORTS)
 
     def _stamp(self, path: Path) -> Stamp:
         """Return what changes when a run does; also checks that none of it leads out of the folder."""
         found = [(str(path), 0, 0)]
         for name in READ:
-            if not lies_inside(self._root, path / name):
+            if not is_inside(self._root, path / name):
                 raise DamagedFileError(f"{path / name}: leads out of the folder that is served")
             try:
                 facts = (path / name).stat()
@@ -81,7 +81,7 @@ class Measuring:
         return tuple(found)
 
 
-def _kept(kept: "OrderedDict[Stamp, _Kept]", stamp: Stamp, make: Callable[[], _Kept], most: int) -> _Kept:
+def _cached(kept: "OrderedDict[Stamp, _Kept]", stamp: Stamp, make: Callable[[], _Kept], most: int) -> _Kept:
     if stamp not in kept:
         kept[stamp] = make()
     kept.move_to_end(stamp)
@@ -109,7 +109,7 @@ class _Figure:
 def side_by_side(first: ReportRun, second: ReportRun) -> Table:
     """Return the figures of two runs, and how many times as much the second has."""
     rows = [
-        Row(each.name, [each.shown(first), each.shown(second), _times(each.of(first), each.of(second))])
+        Row(each.name, [each.shown(first), each.shown(second), _factor_text(each.of(first), each.of(second))])
         for each in _figures()
     ]
     columns = ["", _column(first, second), _column(second, first), "second ÷ first"]
@@ -117,7 +117,7 @@ def side_by_side(first: ReportRun, second: ReportRun) -> Table:
     return Table("Side by side", caption, columns, rows)
 
 
-def differences_of(first: ReportRun, second: ReportRun) -> list[str]:
+def find_differences(first: ReportRun, second: ReportRun) -> list[str]:
     """Return in what the two runs differ (hostile)."""
     one, other = first.directory.facts, second.directory.facts
     found = []
@@ -168,7 +168,7 @@ def _time(sample: str, name: str) -> _Figure:
     )
 
 
-def _times(first: float | None, second: float | None) -> str:
+def _factor_text(first: float | None, second: float | None) -> str:
     return ABSENT if not first or second is None else f"× {significant(second / first)}"
 
 
@@ -177,7 +177,7 @@ def _column(run: ReportRun, other: ReportRun) -> str:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class NightHistory:
     """The nights of one experiment (hostile name; empty where there was none)."""
 
     name: str
@@ -186,7 +186,7 @@ class Experiment:
     chart: Chart | None
 
 
-def read_nights(path: Path) -> list[Experiment]:
+def read_nights(path: Path) -> list[NightHistory]:
     """Return what a history holds, by experiment. Raises HistoryError."""
     wal = path.with_name(f"{path.name}-wal").exists()
     try:
@@ -215,14 +215,14 @@ def read_nights(path: Path) -> list[Experiment]:
         connection.close()
 
 
-def _experiment(history: HistoryStore, number: int, name: str) -> Experiment:
+def _experiment(history: HistoryStore, number: int, name: str) -> NightHistory:
     nights, runs = history.nights(name), history.runs(name)
     by_run = {
         figure.run: figure.value for figure in history.figures(name, ["p99.9"]) if figure.phase == "whole"
     }
     medians = _medians(runs, by_run)
     changes = history.changes(name)
-    return Experiment(
+    return NightHistory(
         name,
         _nights_table(nights, runs, changes),
         _changes_table(nights, changes),

@@ -61,7 +61,7 @@ class Refusal:
     text: str
 
 
-def refusal(method: str, headers: Headers, names: frozenset[str]) -> Refusal | None:
+def find_refusal(method: str, headers: Headers, names: frozenset[str]) -> Refusal | None:
     """Return why a request is refused, None where it may be answered. Pure."""
     hosts = headers.getlist("host")
     if len(hosts) != 1 or not is_own(hosts[0], names):
@@ -85,7 +85,7 @@ def has_token(headers: Headers, token: str) -> bool:
     if kind.lower() == "bearer":
         return is_same(given.strip(), token)
     cookies = _cookies(headers.getlist("cookie"))
-    return is_same(cookies.get(COOKIE, ""), session_of(token))
+    return is_same(cookies.get(COOKIE, ""), session_token(token))
 
 
 class Guard:
@@ -115,7 +115,7 @@ class Guard:
 
     def _answer(self, scope: Scope) -> Response | None:
         headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
-        if found := refusal(method, headers, self._names):
+        if found := find_refusal(method, headers, self._names):
             return PlainTextResponse(found.text + "\n", found.status)
         if len(scope["query_string"]) > _MOST_QUERY_BYTES:
             return PlainTextResponse("The address is too long.\n", 414)
@@ -157,7 +157,7 @@ def read_token(file: Path | None, environment: Mapping[str, str]) -> str | None:
     return token
 
 
-def session_of(token: str) -> str:
+def session_token(token: str) -> str:
     """Return what the browser keeps instead of the token; it survives a restart. Pure."""
     return hmac.new(token.encode(), b"plimsoll serve", hashlib.sha256).hexdigest()
 
@@ -179,17 +179,17 @@ class Address:
         """True if only this machine can reach it."""
         if self.host == "localhost":
             return True
-        address = ip_of(self.host)
+        address = parse_ip(self.host)
         return address is not None and address.is_loopback
 
     def url(self, port: int) -> str:
         """Return what to open in a browser; an address that stands for all of them by this machine's own."""
-        address = ip_of(self.host)
+        address = parse_ip(self.host)
         host = "127.0.0.1" if address is not None and address.is_unspecified else self.host
         return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def parsed_address(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """Return `HOST:PORT`, or `[IPv6]:PORT`. Raises SettingsError."""
     try:
         parts = urlsplit(f"//{text}")
@@ -204,7 +204,7 @@ def parsed_address(text: str) -> Address:
     return Address(host, port)
 
 
-def ip_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def parse_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Return the IP address that `host` is, or None for a name."""
     try:
         return ipaddress.ip_address(host)
@@ -212,7 +212,7 @@ def ip_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def host_of(netloc: str) -> str | None:
+def parse_host(netloc: str) -> str | None:
     """Return the host, in lower case, of `HOST[:PORT]` in a header; None if it is malformed."""
     try:
         parts = urlsplit(f"//{netloc}")
@@ -228,17 +228,17 @@ def is_own(netloc: str, names: frozenset[str]) -> bool:
     Where a stranger's name leads to this machine (DNS rebinding), its pages may read what is served under it.
     An IP address has no such owner.
     """
-    host = host_of(netloc)
-    return host is not None and (host == "localhost" or host in names or ip_of(host) is not None)
+    host = parse_host(netloc)
+    return host is not None and (host == "localhost" or host in names or parse_ip(host) is not None)
 
 
-def answer_at(address: Address, application: ASGIApp, announce: Callable[[int], None]) -> None:
+def answer_requests(address: Address, application: ASGIApp, announce: Callable[[int], None]) -> None:
     """Answer until Ctrl-C; `announce` is called with the port once it listens. Raises SettingsError."""
     _give_way()
     with _listening(address) as listener:
         announce(listener.getsockname()[1])
         with contextlib.suppress(KeyboardInterrupt):
-            server_of(application).run(sockets=[listener])
+            build_server(application).run(sockets=[listener])
 
 
 class Impatient(H11Protocol):
@@ -296,7 +296,7 @@ class Impatient(H11Protocol):
         return timer.when() if timer else float("inf")
 
 
-def server_of(application: ASGIApp) -> uvicorn.Server:
+def build_server(application: ASGIApp) -> uvicorn.Server:
     """Return the server that answers for an application."""
     return uvicorn.Server(
         uvicorn.Config(

@@ -35,7 +35,7 @@ from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE, REQUESTS_FILE
 from plimsoll.rundir.read import read_facts
 from plimsoll.rundir.records import HEADER_BYTES, QUEUED, RECORD, WARMUP, Records, Tail
-from plimsoll.serve.catalogue import Catalogue, Contents, ExperimentItem, RunItem, lies_inside, newest_first
+from plimsoll.serve.catalogue import Catalogue, Contents, ExperimentItem, RunItem, is_inside, newest_first
 
 _RESENT_S = 5  # seconds that are sent again: late ones may have come in
 _MOST_OPEN = 16  # runs that are read at once
@@ -89,7 +89,7 @@ class HostLine:
 
 
 @dataclass(frozen=True)
-class Look:
+class RunNow:
     """A run as it is at second `t_s`. `requests` is what it has written in all; texts are hostile."""
 
     t_s: float
@@ -102,7 +102,7 @@ class Look:
     host: list[HostLine]
 
 
-class Growing:
+class LiveRun:
     """Reads a run as it grows, each byte once; `root` is the folder out of which no file may lead.
 
     Raises RunDirectoryError where there is no run.
@@ -112,19 +112,19 @@ class Growing:
         self.path, self.facts = path, read_facts(path)
         self._lock, self._looked_s = threading.Lock(), float("-inf")
         records = path / REQUESTS_FILE
-        offset, self._skipped = _beginning(records)
-        self._records = Tail(records, offset) if lies_inside(root, records) else None
+        offset, self._skipped = _find_start(records)
+        self._records = Tail(records, offset) if is_inside(root, records) else None
         self._timeout_us = timeout_us(self.facts)
-        self._seconds = Seconds(self._timeout_us)
+        self._seconds = LiveSeconds(self._timeout_us)
         around = [path, path.parent, path.parent.parent]  # an attempt of the lab, or a member of one
         events = [path / EVENTS_FILE, *(folder / LAB_EVENTS_FILE for folder in around[1:])]
-        self._event_tails = [Tail(each) for each in events if lies_inside(root, each)]
+        self._event_tails = [Tail(each) for each in events if is_inside(root, each)]
         self._hosts = [
-            HostNow(folder / HOST_FILE) for folder in around if lies_inside(root, folder / HOST_FILE)
+            HostNow(folder / HOST_FILE) for folder in around if is_inside(root, folder / HOST_FILE)
         ]
         self._events: deque[Event] = deque(maxlen=10_000)
 
-    def look(self, from_s: int = 0) -> Look:
+    def look(self, from_s: int = 0) -> RunNow:
         """Read what is new, and return the seconds from `from_s` on, as far as they are kept."""
         with self._lock:
             if time.monotonic() - self._looked_s >= _AGAIN_S:
@@ -133,7 +133,7 @@ class Growing:
             t_s = run_clock_s(self.facts)
             host = next((lines for each in self._hosts if (lines := each.look())), [])
             events = sorted(self._events, key=lambda event: event.t_ns)
-            return Look(
+            return RunNow(
                 t_s=t_s,
                 timeout_ms=None if self._timeout_us is None else self._timeout_us / 1000,
                 requests=self._skipped + self._seconds.requests,
@@ -152,11 +152,11 @@ class Growing:
 
 
 @dataclass
-class Following:
+class LiveRuns:
     """The runs that are read as they grow, shared by all who look at them."""
 
     catalogue: Catalogue
-    _growing: dict[str, Growing] = field(default_factory=dict)
+    _growing: dict[str, LiveRun] = field(default_factory=dict)
     _watches: dict[str, Watch] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -170,7 +170,7 @@ class Following:
             message: Json = {
                 "running": [{"key": run.key, "name": _name(run)} for run in running],
                 "begun": begun,
-                "last": _ended(last) if (last := _last(contents)) else None,
+                "last": _ended_run_json(last) if (last := _last_ended(contents)) else None,
                 "run": None,
             }
             if viewer.run is not None:
@@ -196,10 +196,10 @@ class Following:
             (run for run in contents.runs.values() if run.identity == shown.identity), None
         )
         if viewer.ended and now is not None:
-            return {"ended": _ended(now)}
+            return {"ended": _ended_run_json(now)}
         ended = now is None or now.status != "running"
         try:
-            growing = self._growing.get(shown.key) or Growing(
+            growing = self._growing.get(shown.key) or LiveRun(
                 self.catalogue.root, self.catalogue.path(now or shown)
             )
         except PlimsollError as error:
@@ -217,7 +217,7 @@ class Following:
             "target": printable(target.url, 200) if target else "",
             **_figures(found),
             "status": self._status(contents.around(now or shown), ended),
-            "ended": _ended(now) if ended and now else None,
+            "ended": _ended_run_json(now) if ended and now else None,
         }
 
     def _status(self, experiment: ExperimentItem | None, ended: bool) -> list[str]:
@@ -227,7 +227,7 @@ class Following:
         folder = self.catalogue.path(experiment)
         try:
             if experiment.key not in self._watches:
-                if not all(lies_inside(self.catalogue.root, path) for path in folder.glob("*.json*")):
+                if not all(is_inside(self.catalogue.root, path) for path in folder.glob("*.json*")):
                     return []
                 self._watches[experiment.key] = Watch(ExperimentFolder(folder))
             return lines(self._watches[experiment.key].look())
@@ -244,7 +244,7 @@ class Following:
             self._watches.clear()
 
 
-def _last(contents: Contents) -> RunItem | None:
+def _last_ended(contents: Contents) -> RunItem | None:
     """Return the run that began last, of those that have ended."""
     return next((run for run in newest_first(list(contents.runs.values())) if run.status != "running"), None)
 
@@ -253,7 +253,7 @@ def _name(run: RunItem) -> str:
     return printable(f"{run.scenario}: {run.name}", 120)
 
 
-def _figures(found: Look) -> Json:
+def _figures(found: RunNow) -> Json:
     latest = found.points[-1] if found.points else None
     minute = found.points[-60:]
     done = sum(point.done for point in minute[-10:])
@@ -296,7 +296,7 @@ def _cells(point: Point) -> list[float | int | None]:
     return [point.t_s, point.done, point.failed, *(None if ms is None else rounded(ms) for ms in times)]
 
 
-def _ended(run: RunItem) -> Json:
+def _ended_run_json(run: RunItem) -> Json:
     sent = f", {counted(run.requests, 'request')}" if run.requests is not None else ""
     return {"key": run.key, "text": f"{_name(run)}: {run.status}{sent}, p99.9 {milliseconds(run.p999_ms)}"}
 
@@ -316,7 +316,7 @@ def event_text(event: Event) -> str:
     return printable(" ".join(filter(None, (event.name, event.phase, said))), 400)
 
 
-def _beginning(path: Path) -> tuple[int, int]:
+def _find_start(path: Path) -> tuple[int, int]:
     """Return where to begin to read, and how many records lie before."""
     try:
         count = (path.stat().st_size - HEADER_BYTES) // RECORD.itemsize
@@ -335,7 +335,7 @@ class _Second:
     latencies: Pieces = field(default_factory=list)
 
 
-class Seconds:
+class LiveSeconds:
     """Takes the records of a run as they are written. `timeout_us` is what failures count at."""
 
     def __init__(self, timeout_us: int | None) -> None:
@@ -420,21 +420,21 @@ class HostNow:
         for line in self._tail.lines():
             row = next(csv.reader([line.decode(errors="replace")]), [])
             if self._head is None:
-                self._head, self._columns = row, list(_chosen(row))
+                self._head, self._columns = row, list(_choose_columns(row))
             elif len(row) == len(self._head):
                 self._last.append([_number(cell) for cell in row])
         return [found for chosen in self._columns if (found := self._line(*chosen))]
 
     def _line(self, subject: str, row: HostRow, places: list[int]) -> HostLine | None:
-        values = [_joined([sample[place] for place in places], row) for sample in self._last]
+        values = [_join([sample[place] for place in places], row) for sample in self._last]
         known = [value for value in values if value is not None]
         if not known or max(known) <= 0:
             return None
-        shown = [_shown(value, row.unit) for value in (values[-1], min(known), max(known))]
+        shown = [_value_text(value, row.unit) for value in (values[-1], min(known), max(known))]
         return HostLine(subject, row.said, *shown)
 
 
-def _chosen(head: list[str]) -> Iterator[tuple[str, HostRow, list[int]]]:
+def _choose_columns(head: list[str]) -> Iterator[tuple[str, HostRow, list[int]]]:
     for subject in SUBJECTS:
         for row in subject.rows:
             pattern = re.compile(row.column, re.DOTALL)
@@ -450,7 +450,7 @@ def _number(cell: str) -> float:
     return value if is_figure(value) and value >= 0 else math.nan
 
 
-def _joined(values: list[float], row: HostRow) -> float | None:
+def _join(values: list[float], row: HostRow) -> float | None:
     """Return one value of several devices, as the report joins them. Pure."""
     known = [value / row.scale for value in values if not math.isnan(value)]
     if not known or (row.join == "sum" and len(known) < len(values)):
@@ -458,7 +458,7 @@ def _joined(values: list[float], row: HostRow) -> float | None:
     return max(known) if row.join == "max" else sum(known) / (1 if row.join == "sum" else len(known))
 
 
-def _shown(value: float | None, unit: str) -> str:
+def _value_text(value: float | None, unit: str) -> str:
     return ABSENT if value is None else f"{significant(value)} {unit}".strip()
 
 

@@ -152,8 +152,8 @@ class SeriesReview:
             *(kind, key.scenario, key.backend, key.phase, key.metric),
             night=series.judged[change.at].night.id,
             found=self._tonight,
-            before=series.back(change.before),
-            after=series.back(change.after),
+            before=series.to_display(change.before),
+            after=series.to_display(change.after),
             p=change.p,
         )
 
@@ -165,7 +165,7 @@ class SeriesReview:
         level = _level(looked_at, found.changes, tonight is not None)
         if found.news or found.better:
             newest = max((found.news or found.better).values(), key=lambda one: one.at)
-            level = looked_at.back(newest.before)
+            level = looked_at.to_display(newest.before)
         elif open_rows and open_rows[0].metric == series.key.metric:
             level = open_rows[0].before
         nights = (self._nights[self._place[row.night]] for row in self._new_rows(series))
@@ -304,12 +304,12 @@ def _level(series: NightSeries, changes: Sequence[Change], tonight: bool) -> flo
     """Return the level before tonight, since the last change that has settled."""
     values = series.scaled[:-1] if tonight else series.scaled
     mine = values[_last_settled(changes, len(values)) :][-30:]
-    return series.back(fmean(mine)) if mine else None
+    return series.to_display(fmean(mine)) if mine else None
 
 
 def ratio(series: NightSeries, change: Change) -> float:
     """Return how many times the values before those after are; of shares the difference."""
-    before, after = series.back(change.before), series.back(change.after)
+    before, after = series.to_display(change.before), series.to_display(change.after)
     return after - before if series.shares else after / before
 
 

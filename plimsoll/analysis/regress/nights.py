@@ -355,7 +355,7 @@ class NightSeries:
         """Return one value as it is looked at."""
         return math.log(value + MORE_ERRORS) if self.shares else math.log(value)
 
-    def back(self, scaled: float) -> float:
+    def to_display(self, scaled: float) -> float:
         """Return the value that is looked at as `scaled`."""
         return max(math.exp(scaled) - MORE_ERRORS, 0.0) if self.shares else math.exp(scaled)
 

@@ -190,7 +190,7 @@ def _means(judgement: Judgement, results: Sequence[SeriesResult], last: int) -> 
             if night.night.id in ids and (value := night.value(each.series.shares)) is not None
         ]
         if scaled:
-            level = rounded(each.series.back(fmean(scaled)))
+            level = rounded(each.series.to_display(fmean(scaled)))
             line: Json = {"color": colour_of(shade), "width": 1, "dash": "dash"}
             yield {
                 "type": "line",
@@ -214,7 +214,7 @@ def _changes(result: SeriesResult, nights: dict[int, int], group: Json, name: st
     for place in places:
         at = judged[place]
         before, after = scaled[max(0, at - _BESIDE) : at] or scaled[at : at + 1], scaled[at : at + _BESIDE]
-        first, then = series.back(fmean(before)), series.back(fmean(after))
+        first, then = series.to_display(fmean(before)), series.to_display(fmean(after))
         worse = then > first
         texts.append(
             f"<b>{_day(series.judged[at])}</b>: from {milliseconds(first)} to {milliseconds(then)}, "

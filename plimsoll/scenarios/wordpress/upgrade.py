@@ -315,7 +315,7 @@ class UpgradeReply:
         return following[min(len(self._unknown), following.index("database"))]
 
     @property
-    def timed(self) -> bool:
+    def has_reliable_times(self) -> bool:
         """True if the phases of an upgrade that has ended are reliable: all are there, one after another."""
         return not self.held_back and tuple(phase.name for phase in self.phases) == PHASES
 

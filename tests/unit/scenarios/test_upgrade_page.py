@@ -53,7 +53,7 @@ def names(upgrade: UpgradeReply) -> list[str]:
 def test_a_good_upgrade_has_all_its_phases() -> None:
     upgrade, whole = upgraded(*LINES)
     assert find_upgrade_failure(upgrade, whole) is None
-    assert upgrade.timed
+    assert upgrade.has_reliable_times
     assert names(upgrade) == list(PHASES)
     instants = [(phase.start_ns / MS, phase.stop_ns / MS) for phase in upgrade.phases]
     assert instants == [(10 * n, 10 * n + 10) for n in range(9)] + [(90, 1000)]
@@ -69,7 +69,7 @@ def test_any_pieces_give_the_same_lines_and_phases(cuts: list[int]) -> None:
     marks += upgrade.end(len(places) * MS)
     assert names(upgrade) == list(PHASES)
     assert [line.text for line in upgrade.lines] == [line.text for line in upgraded(*LINES)[0].lines]
-    assert upgrade.timed or upgrade.held_back
+    assert upgrade.has_reliable_times or upgrade.held_back
     seen = [phase for phase in upgrade.phases if phase.stop_ns > phase.start_ns]
     assert upgrade.held_back or marks == [mark for phase in seen for mark in _marks(phase)]
     assert all(
@@ -119,13 +119,13 @@ def test_lines_that_were_held_back_tell_no_times(
     upgrade, marks = _together(*counts)
     assert find_upgrade_failure(upgrade, upgrade.whole(reply(b""))) is None
     assert upgrade.held_back, what
-    assert not upgrade.timed
+    assert not upgrade.has_reliable_times
     assert [mark.name for piece in marks for mark in piece if mark.phase == "start"] == begun
 
 
 def test_a_short_phase_may_begin_and_end_at_once() -> None:
     upgrade, marks = _together(1, 1, 1, 3, 1, 1)
-    assert upgrade.timed
+    assert upgrade.has_reliable_times
     seen = ["start", "download", "unpack", "verify", "copy", "maintenance-off", "database", "finish"]
     assert [mark.name for piece in marks for mark in piece if mark.phase == "start"] == seen
     assert [mark.name for piece in marks for mark in piece if mark.phase == "stop"] == seen
@@ -139,7 +139,7 @@ def test_lines_that_follow_at_once_in_chunks_of_their_own_were_held_back_too() -
     upgrade.end(FROM_APACHE_NS[-1])
     assert names(upgrade) == list(PHASES)
     assert upgrade.held_back
-    assert not upgrade.timed
+    assert not upgrade.has_reliable_times
 
 
 GERMAN = [
@@ -159,14 +159,14 @@ GERMAN = [
 def test_another_language_is_read_by_its_order() -> None:
     upgrade, whole = upgraded(*GERMAN)
     assert find_upgrade_failure(upgrade, whole) is None
-    assert upgrade.timed
+    assert upgrade.has_reliable_times
     assert names(upgrade) == list(PHASES)
 
 
 def test_a_package_without_a_signature_moves_no_phase() -> None:
     unsigned = '<p>Die Echtheit von <span class="code">x.zip</span> konnte nicht geprüft werden.</p>'
     upgrade, _ = upgraded(GERMAN[0], unsigned, *GERMAN[1:])
-    assert upgrade.timed
+    assert upgrade.has_reliable_times
     assert names(upgrade) == list(PHASES)
 
 
@@ -183,7 +183,7 @@ def test_a_translation_that_is_not_complete_has_all_phases(translated: list[bool
     ]
     upgrade, whole = upgraded(*mixed, GERMAN[-1])
     assert find_upgrade_failure(upgrade, whole) is None
-    assert upgrade.timed
+    assert upgrade.has_reliable_times
     assert names(upgrade) == list(PHASES)
     assert [phase.stop_ns for phase in upgrade.phases][:8] == [10 * MS * n for n in range(1, 9)]
 
@@ -199,7 +199,7 @@ def test_a_translated_upgrade_that_broke_off_says_in_which_phase() -> None:
 def test_a_line_too_many_makes_the_times_doubtful_and_no_failure() -> None:
     upgrade, whole = upgraded(*GERMAN[:4], "<p>Noch etwas&#8230;</p>", *GERMAN[4:])
     assert find_upgrade_failure(upgrade, whole) is None
-    assert not upgrade.timed
+    assert not upgrade.has_reliable_times
 
 
 FAILED: list[tuple[str, list[bytes | str], str, str]] = [
@@ -322,4 +322,4 @@ def test_a_failure_is_status_200_as_well(what: str, lines: list[bytes | str], ki
     assert found is not None, what
     assert found.kind == kind, found
     assert words in found.detail
-    assert not upgrade.timed
+    assert not upgrade.has_reliable_times

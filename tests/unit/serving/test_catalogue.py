@@ -12,16 +12,16 @@ import pytest
 from plimsoll.analysis.report import make_report
 from plimsoll.serve.catalogue import (
     Catalogue,
-    Choice,
     OutsideError,
     RunItem,
-    chosen,
-    key_of,
-    lies_inside,
+    RunQuery,
+    filter_runs,
+    filter_values,
+    is_inside,
+    item_key,
     newest_first,
-    opened_inside,
-    recognised,
-    values_of,
+    open_inside,
+    recognise_page,
 )
 from tests.support.rundir import records, write_run
 
@@ -186,7 +186,7 @@ def test_a_link_that_came_in_the_place_of_a_file_is_not_followed(tmp_path: Path)
     outside = (served / "run" / "requests.npy").rename(tmp_path / "requests.npy")
     (served / "run" / "requests.npy").symlink_to(outside)
     runs = Catalogue(served, index).contents().runs
-    assert "leads out of the folder" in (runs[key_of(Place("run"))].damage or "")
+    assert "leads out of the folder" in (runs[item_key(Place("run"))].damage or "")
 
 
 def test_an_index_that_is_not_as_it_was_written_is_made_anew(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ _PAGE = '<meta http-equiv="Content-Security-Policy" content="x"><title>{} – Pl
     ],
 )
 def test_a_page_is_known_by_its_title(title: str, wanted: tuple[str, str, str | None]) -> None:
-    assert recognised(_PAGE.format(title).encode()) == wanted
+    assert recognise_page(_PAGE.format(title).encode()) == wanted
 
 
 def test_nothing_outside_the_folder_is_opened(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_nothing_outside_the_folder_is_opened(tmp_path: Path) -> None:
     (served / "linked").symlink_to("..")
     (served / "inner" / "back").symlink_to("../file")
     os.mkfifo(served / "pipe")
-    with opened_inside(served, Place("file")) as file:
+    with open_inside(served, Place("file")) as file:
         assert file.read() == b"file"
     for place in (
         "link",
@@ -269,13 +269,13 @@ def test_nothing_outside_the_folder_is_opened(tmp_path: Path) -> None:
         str(tmp_path / "secret"),
         "inner",
     ):
-        with pytest.raises((OSError, OutsideError)), opened_inside(served, Place(place)):
+        with pytest.raises((OSError, OutsideError)), open_inside(served, Place(place)):
             pass
     for place in ("pipe", "inner/back", "none", "."):
-        with pytest.raises((OSError, OutsideError)), opened_inside(served, Place(place)):
+        with pytest.raises((OSError, OutsideError)), open_inside(served, Place(place)):
             pass
-    assert not lies_inside(served, served / "link")
-    assert lies_inside(served, served / "inner" / "back")
+    assert not is_inside(served, served / "link")
+    assert is_inside(served, served / "inner" / "back")
 
 
 def _runs(tmp_path: Path) -> list[RunItem]:
@@ -314,13 +314,13 @@ def _runs(tmp_path: Path) -> list[RunItem]:
 def test_runs_are_searched_filtered_and_sorted(
     tmp_path: Path, query: dict[str, str], wanted: list[str]
 ) -> None:
-    listed = chosen(_runs(tmp_path), Choice.of(query))
+    listed = filter_runs(_runs(tmp_path), RunQuery.of(query))
     assert [run.place.name[0] for run in listed.runs] == wanted
     assert listed.total == len(wanted)
 
 
 def test_filters_offer_what_there_is(tmp_path: Path) -> None:
-    assert values_of(_runs(tmp_path))["backend"] == ["nvme", "sata"]
+    assert filter_values(_runs(tmp_path))["backend"] == ["nvme", "sata"]
 
 
 def test_names_that_are_no_text_are_listed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.serve.application import Application
-from plimsoll.serve.guard import COOKIE, parsed_address, read_token, refusal, session_of
+from plimsoll.serve.guard import COOKIE, find_refusal, parse_address, read_token, session_token
 from tests.support.asking import ask
 
 TOKEN = "0123456789" + "abcdef"
@@ -53,7 +53,7 @@ def test_only_browsers_that_mean_this_server_get_something(
 
 def test_a_request_with_two_hosts_is_refused() -> None:
     headers = Headers(raw=[(b"host", b"localhost"), (b"host", b"localhost")])
-    found = refusal("GET", headers, NAMES)
+    found = find_refusal("GET", headers, NAMES)
     assert found is not None
     assert found.status == 421
 
@@ -69,7 +69,7 @@ def test_a_request_with_two_hosts_is_refused() -> None:
         ("the token in the address", {"referer": f"http://127.0.0.1:8090/?token={TOKEN}"}, 303),
         ("a cookie that is none", {"cookie": "\x01=;;;=,"}, 303),
         ("the token", {"authorization": f"Bearer {TOKEN}"}, 200),
-        ("the session", {"cookie": f"a=b; {COOKIE}={session_of(TOKEN)}"}, 200),
+        ("the session", {"cookie": f"a=b; {COOKIE}={session_token(TOKEN)}"}, 200),
     ],
 )
 def test_with_a_token_only_who_has_it_gets_something(
@@ -136,7 +136,7 @@ def test_nothing_else_takes_anything_but_a_get(tmp_path: Path, path: str, method
     ],
 )
 def test_addresses(text: str, loopback: bool, url: str) -> None:
-    address = parsed_address(text)
+    address = parse_address(text)
     assert address.is_loopback is loopback
     assert address.url(8090) == url
 
@@ -146,7 +146,7 @@ def test_addresses(text: str, loopback: bool, url: str) -> None:
 )
 def test_what_is_no_address_is_told(text: str) -> None:
     with pytest.raises(SettingsError, match=r"give HOST:PORT"):
-        parsed_address(text)
+        parse_address(text)
 
 
 def test_the_token_comes_from_a_file_that_nobody_else_reads_or_from_the_environment(tmp_path: Path) -> None:

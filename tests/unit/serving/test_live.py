@@ -14,11 +14,11 @@ from plimsoll.serve.catalogue import Catalogue
 from plimsoll.serve.live import (
     KEPT_S,
     TAIL_S,
-    Following,
-    Growing,
     HostNow,
+    LiveRun,
+    LiveRuns,
+    LiveSeconds,
     Point,
-    Seconds,
     Viewer,
     event_text,
 )
@@ -27,7 +27,7 @@ from tests.unit.report.test_page import HOSTILE
 
 
 def _points(table: np.ndarray, until_s: int, timeout_us: int | None = 30_000_000) -> list[Point]:
-    seconds = Seconds(timeout_us)
+    seconds = LiveSeconds(timeout_us)
     for block in np.array_split(table, 7):
         seconds.add(block, until_s)
     return list(seconds.points(0, until_s))
@@ -79,7 +79,7 @@ def test_a_second_in_which_nothing_ended_is_shown() -> None:
 
 
 def test_only_the_last_minutes_are_kept() -> None:
-    seconds = Seconds(None)
+    seconds = LiveSeconds(None)
     for start_s in range(0, 3000, 100):
         seconds.add(records(100, due_ns=(np.arange(100) + start_s) * 10**9), start_s + 100)
     assert len(seconds._seconds) <= KEPT_S + TAIL_S + 100
@@ -112,7 +112,7 @@ def test_a_run_is_read_as_it_grows_also_half_a_record(
 ) -> None:
     monkeypatch.setattr("plimsoll.serve.live._AGAIN_S", 0.0)
     run = _running(tmp_path / "run", records(0))
-    growing = Growing(tmp_path, run)
+    growing = LiveRun(tmp_path, run)
     assert growing.look().requests == 0
     data = records(100).tobytes()
     with (run / "requests.npy").open("ab") as file:
@@ -132,20 +132,20 @@ def test_a_run_is_read_as_it_grows_also_half_a_record(
 
 def test_of_a_long_run_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plimsoll.serve.live._BACK_RECORDS", 30)
-    found = Growing(tmp_path, _running(tmp_path / "run", records(100))).look()
+    found = LiveRun(tmp_path, _running(tmp_path / "run", records(100))).look()
     assert (found.requests, found.failures, found.points[0].done) == (100, None, 30)
 
 
 def test_where_there_is_no_run_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError):
-        Growing(tmp_path, tmp_path / "none")
+        LiveRun(tmp_path, tmp_path / "none")
 
 
 def test_events_are_harmless_text(tmp_path: Path) -> None:
     run = _running(tmp_path / "run", records(10))
     events = [{"t_ns": 1, "event": name, "phase": name, "detail": HOSTILE} for name in HOSTILE]
     (run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
-    found = Growing(tmp_path, run).look()
+    found = LiveRun(tmp_path, run).look()
     assert len(found.events) == len(HOSTILE)
     assert all(event_text(event).isprintable() and len(event_text(event)) <= 2000 for event in found.events)
 
@@ -167,7 +167,7 @@ def test_a_browser_is_open_before_a_run_through_it_and_for_the_next(
 ) -> None:
     monkeypatch.setattr("plimsoll.serve.catalogue._FRESH_S", 0.0)
     monkeypatch.setattr("plimsoll.serve.live._AGAIN_S", 0.0)
-    following, viewer = Following(Catalogue(tmp_path)), Viewer()
+    following, viewer = LiveRuns(Catalogue(tmp_path)), Viewer()
     assert following.look(viewer) == {"running": [], "begun": False, "last": None, "run": None}
 
     run = _running(tmp_path / "attempts" / "1" / "run", records(100), scenario="replay", backend="nvme")
@@ -203,7 +203,7 @@ def test_a_run_that_was_picked_is_kept_though_others_begin(tmp_path: Path) -> No
     _running(tmp_path / "two", records(10), started_s=1.0, backend="b")
     catalogue = Catalogue(tmp_path)
     one = next(run for run in catalogue.contents().runs.values() if run.backend == "a")
-    message = Following(catalogue).look(Viewer(one.key))
+    message = LiveRuns(catalogue).look(Viewer(one.key))
     assert message["run"]["name"] == "replay: a"
     assert [run["name"] for run in message["running"]] == ["replay: b", "replay: a"]
 
@@ -211,7 +211,7 @@ def test_a_run_that_was_picked_is_kept_though_others_begin(tmp_path: Path) -> No
 def test_a_killed_run_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plimsoll.serve.catalogue._FRESH_S", 0.0)
     run = _running(tmp_path / "run", records(10))
-    following, viewer = Following(Catalogue(tmp_path)), Viewer()
+    following, viewer = LiveRuns(Catalogue(tmp_path)), Viewer()
     assert following.look(viewer)["run"]["ended"] is None
     monkeypatch.setattr("plimsoll.serve.catalogue.is_killed", lambda *_: True)
     assert "interrupted" in following.look(viewer)["run"]["ended"]["text"]
@@ -226,7 +226,7 @@ def test_every_message_is_json_without_nan_and_without_markup_to_obey(tmp_path: 
         )
     )
     (run / "host.csv").write_text("t_ns,cpu.iowait_percent\n0,inf\n1,nan\n2,1e400\n")
-    message = Following(Catalogue(tmp_path)).look(Viewer())
+    message = LiveRuns(Catalogue(tmp_path)).look(Viewer())
     text = json.dumps(message, allow_nan=False, ensure_ascii=False)
     assert "\u202e" not in text
     assert not any("<" in label for _, _, label in message["run"]["spans"])  # plotly reads HTML in labels
@@ -235,4 +235,4 @@ def test_every_message_is_json_without_nan_and_without_markup_to_obey(tmp_path: 
 def test_a_header_alone_is_a_run_that_begins(tmp_path: Path) -> None:
     run = _running(tmp_path / "run", records(0))
     (run / "requests.npy").write_bytes(header()[:100])
-    assert Growing(tmp_path, run).look().requests == 0
+    assert LiveRun(tmp_path, run).look().requests == 0

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.analysis.report import make_report
 from plimsoll.serve.application import Application
-from plimsoll.serve.catalogue import key_of
+from plimsoll.serve.catalogue import item_key
 from tests.support.asking import Answer, ask
 from tests.support.rundir import records, traffic, write_run
 from tests.unit.report.test_page import HOSTILE, hostile_run
@@ -45,7 +45,7 @@ def _get(root: Path, path: str) -> Answer:
 def _key(place: str) -> str:
     from pathlib import PurePosixPath
 
-    return key_of(PurePosixPath(place))
+    return item_key(PurePosixPath(place))
 
 
 def test_every_place_has_a_page_with_a_strict_policy(served: Path) -> None:

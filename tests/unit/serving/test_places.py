@@ -8,7 +8,7 @@ import pytest
 from plimsoll.common.errors import HistoryError
 from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.serve.application import Application
-from plimsoll.serve.catalogue import key_of
+from plimsoll.serve.catalogue import item_key
 from plimsoll.serve.finished import read_nights
 from tests.support.asking import ask
 from tests.support.nights import regress, write_night
@@ -77,12 +77,12 @@ def test_an_experiment_has_its_status_and_its_runs(tmp_path: Path) -> None:
     app = Application(tmp_path).app()
     assert place in ask(app, "/experiments").text
     assert place not in ask(app, "/experiments?q=nothing").text
-    page = ask(app, f"/experiments/{key_of(PurePosixPath(place))}")
+    page = ask(app, f"/experiments/{item_key(PurePosixPath(place))}")
     assert page.status == 200
     assert "nothing runs: it was stopped or killed before its end" in page.text
     assert "replay: one" in page.text
     before = {path: path.stat().st_mtime_ns for path in folder.path.rglob("*")}
-    ask(app, f"/experiments/{key_of(PurePosixPath(place))}")
+    ask(app, f"/experiments/{item_key(PurePosixPath(place))}")
     assert {path: path.stat().st_mtime_ns for path in folder.path.rglob("*")} == before
 
 
@@ -90,7 +90,7 @@ def test_an_experiment_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "lab").mkdir()
     (tmp_path / "lab" / "lab.json").write_text("{}")
     (tmp_path / "lab" / "journal.jsonl").write_text("")
-    page = ask(Application(tmp_path).app(), f"/experiments/{key_of(PurePosixPath('lab'))}")
+    page = ask(Application(tmp_path).app(), f"/experiments/{item_key(PurePosixPath('lab'))}")
     assert (page.status, "was not written by this version" in page.text) == (200, True)
 
 
@@ -107,9 +107,9 @@ def test_comparisons_and_sign_offs_are_listed_with_their_verdicts(tmp_path: Path
     assert "nvme against sata" not in comparisons
     assert "d against c" not in ask(app, "/comparisons?verdict=FAIL").text
     signed = ask(app, "/sign-offs").text
-    key = key_of(PurePosixPath("signed/signoff.html"))
+    key = item_key(PurePosixPath("signed/signoff.html"))
     assert "nvme against sata" in signed
     assert f"/documents/{key}/pdf" in signed
     pdf = ask(app, f"/documents/{key}/pdf")
     assert (pdf.body, pdf.headers["content-disposition"][:10]) == (b"%PDF-1.4", "attachment")
-    assert ask(app, f"/documents/{key_of(PurePosixPath('comparison.html'))}/pdf").status == 404
+    assert ask(app, f"/documents/{item_key(PurePosixPath('comparison.html'))}/pdf").status == 404

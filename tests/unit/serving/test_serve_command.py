@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from starlette.types import Receive, Scope, Send
 
 from plimsoll.cli import main
-from plimsoll.serve.guard import _listening, parsed_address, server_of
+from plimsoll.serve.guard import _listening, build_server, parse_address
 from tests.support.rundir import records, write_run
 from tests.support.waiting import wait_for
 
@@ -100,7 +100,7 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
 @pytest.fixture
 def served() -> Iterator[tuple[uvicorn.Server, int]]:
     """A server and its port."""
-    listener, server = _listening(parsed_address("0.0.0.0:0")), server_of(_app)
+    listener, server = _listening(parse_address("0.0.0.0:0")), build_server(_app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     wait_for("the server", lambda: server.started)
