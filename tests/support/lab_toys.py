@@ -16,7 +16,7 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers import OBSERVERS
 from plimsoll.lab.observers.observer import Reading, file_observer, gauge
 from plimsoll.lab.saturators import SATURATORS
-from plimsoll.lab.saturators.saturator import CLONE, OnEvent, Runner, SaturatorKind, SaturatorSettings
+from plimsoll.lab.saturators.saturator import CLONE, Runner, SaturatorKind, SaturatorSettings
 from plimsoll.lab.steps.step import Command, Remains, Serve, Step
 
 
@@ -96,19 +96,12 @@ class TideSettings(SaturatorSettings):
     folder: str = Field(CLONE, description="Where it rises.")
 
 
-class Tide(Runner):
-    def __init__(self, machine: Machine, settings: TideSettings, label: str, on_event: OnEvent) -> None:
-        super().__init__(machine, settings.kind, settings.retries, on_event)
-        self._folder = settings.folder
-
-    async def _prepare(self) -> None:
-        await self._clean()
-
+class Tide(Runner[TideSettings]):
     async def _once(self) -> None:
-        await self._follow(["tide", self._folder], lambda line: int(line.text))
+        await self._follow(["tide", self.settings.folder], lambda line: int(line.text))
 
     async def _clean(self) -> None:
-        await self.machine.run(["ebb", self._folder])
+        await self.machine.run(["ebb", self.settings.folder])
 
 
 def _aimed(settings: TideSettings, at: DataLocation) -> TideSettings:

@@ -9,7 +9,6 @@ from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.saturators.saturator import (
     LineProgress,
-    OnEvent,
     Runner,
     SaturatorKind,
     SaturatorSettings,
@@ -88,25 +87,21 @@ def mark(label: str) -> str:
     return own_path(_MARKS, label, "command")
 
 
-class _Running(Runner):
-    def __init__(self, machine: Machine, settings: AnyCommand, label: str, on_event: OnEvent) -> None:
-        super().__init__(machine, settings.kind, settings.retries, on_event)
-        self._settings, self._label = settings, label
-
+class _CommandRunner(Runner[AnyCommand]):
     async def _prepare(self) -> None:
         await self._clean()
-        if self._settings.cleanup:
-            await self.machine.run(["mkdir", "-m", "700", "--", mark(self._label)])
+        if self.settings.cleanup:
+            await self.machine.run(["mkdir", "-m", "700", "--", mark(self.label)])
 
     async def _once(self) -> None:
-        said = self._settings
+        said = self.settings
         figures = LineProgress(re.compile(said.progress), said.counts == "each")
-        await last_at_least(said.interval_s, self._follow(command(said, self._label), figures.read))
+        await last_at_least(said.interval_s, self._follow(command(said, self.label), figures.read))
 
     async def _clean(self) -> None:
-        if words := cleanup(self._settings, self._label):
+        if words := cleanup(self.settings, self.label):
             await self.machine.run(words, timeout_s=_CLEANUP_S)
-            await self.machine.run(removal_command(mark(self._label)))
+            await self.machine.run(removal_command(mark(self.label)))
 
 
 def _aimed(settings: AnyCommand, at: DataLocation) -> AnyCommand:
@@ -147,7 +142,7 @@ def _in_brief(settings: AnyCommand) -> AnyCommand:
 COMMAND = SaturatorKind(
     "command",
     AnyCommand,
-    _Running,
+    _CommandRunner,
     aim=_aimed,
     programs=frozenset(),
     rounds=lambda _: 1,

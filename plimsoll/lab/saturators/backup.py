@@ -15,11 +15,10 @@ from plimsoll.lab.names import Folder, StrictModel, own_name
 from plimsoll.lab.saturators.saturator import (
     CLONE,
     LineProgress,
-    OnEvent,
     Runner,
     SaturatorKind,
     SaturatorSettings,
-    last_at_least,
+    aim_folder,
 )
 from plimsoll.lab.saturators.sinks import (
     REMOVAL_S,
@@ -101,7 +100,6 @@ done
     pct delsnapshot "$1" vzdump --force || exit
 rm -rf --one-file-system -- "$2" """
 
-_SHORTEST_ROUND_S = 1.0
 _RELEASE_S = 300.0
 _ASK_S = 120.0
 _NO_PROGRAM = 127
@@ -156,36 +154,28 @@ class Backup(SaturatorSettings):
         return isinstance(self.sink, RepositorySink)
 
 
-class _BackingUp(Runner):
+class _BackupRunner(Runner[Backup]):
+    shortest_round_s = 1.0
     grace_s = 60.0  # vzdump has to call off the job in QEMU, and to unlock the guest
 
-    def __init__(self, machine: Machine, settings: Backup, label: str, on_event: OnEvent) -> None:
-        super().__init__(machine, settings.kind, settings.retries, on_event)
-        self._settings, self._label = settings, label
-
-    async def _prepare(self) -> None:
-        await self._clean()
-
     async def _once(self) -> None:
-        await last_at_least(
-            _SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), reader(self._settings))
-        )
-        if not isinstance(self._settings.sink, NullSink | FolderSink):
+        await self._follow(command(self.settings, self.label), reader(self.settings))
+        if not isinstance(self.settings.sink, NullSink | FolderSink):
             await self._forget()
 
     async def _clean(self) -> None:
-        said = self._settings
+        said = self.settings
         if isinstance(said.guest, int) and not said.of_folder:
-            await self.machine.run(release_command(said.guest, _own(self._label)), timeout_s=_RELEASE_S)
-        if file := own_file(said.sink, self._label, _SUFFIX):
+            await self.machine.run(release_command(said.guest, _own(self.label)), timeout_s=_RELEASE_S)
+        if file := own_file(said.sink, self.label, _SUFFIX):
             await self.machine.run(removal_command(file), timeout_s=REMOVAL_S)
         await self._forget()
 
     async def _forget(self) -> None:
         """Remove the backups that are on a server."""
-        if listing := _listing(self._settings, self._label):
+        if listing := _listing(self.settings, self.label):
             listed = await self.machine.run(listing, timeout_s=_ASK_S)
-            for words in _forgetting(self._settings, self._label, listed.out):
+            for words in _forgetting(self.settings, self.label, listed.out):
                 await self.machine.run(words, timeout_s=_ASK_S)
 
 
@@ -253,9 +243,9 @@ def _forgetting(settings: Backup, label: str, listed: str) -> list[list[str]]:
 def _aimed(settings: Backup, at: DataLocation) -> Backup:
     changed: dict[str, object] = {}
     if settings.of_folder:
-        if settings.folder == CLONE and not at.folder:
-            raise ValueError("folder: is missing: the lab knows no folder of this clone; name one")
-        return settings.model_copy(update={"folder": at.folder}) if settings.folder == CLONE else settings
+        if settings.folder != CLONE:
+            return settings
+        return settings.model_copy(update={"folder": aim_folder("folder", at)})
     if settings.guest == CLONE:
         if at.guest is None:
             raise ValueError(
@@ -264,9 +254,7 @@ def _aimed(settings: Backup, at: DataLocation) -> Backup:
             )
         changed["guest"] = at.guest
     if isinstance(settings.sink, FolderSink) and settings.sink.folder == CLONE:
-        if not at.folder:
-            raise ValueError("sink.folder: is missing: the lab knows no folder of this clone; name one")
-        changed["sink"] = FolderSink(to="folder", folder=at.folder)
+        changed["sink"] = FolderSink(to="folder", folder=aim_folder("sink.folder", at))
     return settings.model_copy(update=changed)
 
 
@@ -401,7 +389,7 @@ def _rows(text: str) -> list[dict[str, Any]]:
 BACKUP = SaturatorKind(
     "backup",
     Backup,
-    _BackingUp,
+    _BackupRunner,
     aim=_aimed,
     programs=frozenset({"python3"}),
     rounds=lambda _: 1,

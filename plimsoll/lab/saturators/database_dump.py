@@ -12,14 +12,13 @@ from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import Folder
 from plimsoll.lab.saturators.saturator import (
     CLONE,
-    OnEvent,
     Runner,
     SaturatorKind,
     SaturatorSettings,
     Words,
+    aim_folder,
     fill_words,
     has_no_placeholder,
-    last_at_least,
 )
 from plimsoll.lab.saturators.sinks import (
     REMOVAL_S,
@@ -34,7 +33,6 @@ from plimsoll.lab.saturators.sinks import (
 )
 from plimsoll.lab.steps.step import Look, Remains, is_file, is_program
 
-_SHORTEST_ROUND_S = 1.0  # so that a loop over a small database does not spin
 _SUFFIX = "dump.sql"
 _CLIENT = re.compile(r"(.*\b(?:mariadb|mysql))-?dump")  # the client that belongs to it has a shorter name
 
@@ -122,22 +120,17 @@ def command(settings: DatabaseDump, label: str) -> list[str]:
     return copy_to_file_command(dump, own_file(settings.sink, label, _SUFFIX), settings.rate_bytes_per_s)
 
 
-class _Dumping(Runner):
-    def __init__(self, machine: Machine, settings: DatabaseDump, label: str, on_event: OnEvent) -> None:
-        super().__init__(machine, settings.kind, settings.retries, on_event)
-        self._settings, self._label = settings, label
-
-    async def _prepare(self) -> None:
-        await self._clean()
+class _DumpRunner(Runner[DatabaseDump]):
+    shortest_round_s = 1.0
 
     async def _once(self) -> None:
         def read(line: Line) -> int | None:
             return copied_bytes(line.text) if line.stream == "out" else None
 
-        await last_at_least(_SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), read))
+        await self._follow(command(self.settings, self.label), read)
 
     async def _clean(self) -> None:
-        if file := own_file(self._settings.sink, self._label, _SUFFIX):
+        if file := own_file(self.settings.sink, self.label, _SUFFIX):
             await self.machine.run(removal_command(file), timeout_s=REMOVAL_S)
 
 
@@ -145,9 +138,7 @@ def _aimed(settings: DatabaseDump, at: DataLocation) -> DatabaseDump:
     sink = settings.sink
     if not isinstance(sink, FolderSink) or sink.folder != CLONE:
         return settings
-    if not at.folder:
-        raise ValueError("sink.folder: is missing: the lab knows no folder of this clone; name one")
-    return settings.model_copy(update={"sink": FolderSink(to="folder", folder=at.folder)})
+    return settings.model_copy(update={"sink": FolderSink(to="folder", folder=aim_folder("sink.folder", at))})
 
 
 def size_query(databases: tuple[str, ...]) -> str:
@@ -191,7 +182,7 @@ async def _find(machine: Machine, settings: DatabaseDump, label: str, backend: s
 DATABASE_DUMP = SaturatorKind(
     "database-dump",
     DatabaseDump,
-    _Dumping,
+    _DumpRunner,
     aim=_aimed,
     programs=frozenset({"python3"}),
     rounds=lambda _: 1,

@@ -10,7 +10,7 @@ from plimsoll.common.units import Size
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Folder, own_name
-from plimsoll.lab.saturators.saturator import CLONE, OnEvent, Runner, SaturatorKind, SaturatorSettings
+from plimsoll.lab.saturators.saturator import CLONE, Runner, SaturatorKind, SaturatorSettings, aim_folder
 from plimsoll.lab.steps.step import Command, Look, Remains, has_room, is_folder
 
 _FOREVER_S = 30 * 86_400
@@ -120,31 +120,22 @@ def total_bytes(jobs: Sequence[dict[str, Any]]) -> int:
     return sum(int(job[way]["io_bytes"]) for job in jobs for way in ("read", "write"))
 
 
-class _FioRunner(Runner):
-    def __init__(self, machine: Machine, settings: Fio, label: str, on_event: OnEvent) -> None:
-        super().__init__(machine, settings.kind, settings.retries, on_event)
-        self._settings, self._label = settings, label
-
-    async def _prepare(self) -> None:
-        await self._clean()
-
+class _FioRunner(Runner[Fio]):
     async def _once(self) -> None:
         documents = FioProgress()
         await self._follow(
-            command(self._settings, self._label),
+            command(self.settings, self.label),
             lambda line: documents.feed(line.text) if line.stream == "out" else None,
         )
 
     async def _clean(self) -> None:
-        await self.machine.run(remove(self._settings, self._label), timeout_s=_REMOVAL_S)
+        await self.machine.run(remove(self.settings, self.label), timeout_s=_REMOVAL_S)
 
 
 def _aimed(settings: Fio, at: DataLocation) -> Fio:
     if settings.folder != CLONE:
         return settings
-    if not at.folder:
-        raise ValueError("folder: is missing: the lab knows no folder of this clone; name one")
-    return settings.model_copy(update={"folder": at.folder})
+    return settings.model_copy(update={"folder": aim_folder("folder", at)})
 
 
 def _looks(settings: Fio) -> list[Look]:

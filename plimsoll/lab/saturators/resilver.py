@@ -7,9 +7,8 @@ from pydantic import Field, PrivateAttr
 
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.disks.removal import MARK, MIRROR
-from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import is_own
-from plimsoll.lab.saturators.saturator import OnEvent, SaturatorKind, SaturatorSettings
+from plimsoll.lab.saturators.saturator import SaturatorKind, SaturatorSettings
 from plimsoll.lab.saturators.scrub import SCAN, ScanRunner
 
 _SLACK_BYTES = 16 << 20  # a side must not be smaller than the other
@@ -70,16 +69,12 @@ def detach_command(pool: str, folder: str) -> list[str]:
     return ["sh", "-c", _DETACH, "sh", pool, folder]
 
 
-class _Resilvering(ScanRunner):
-    def __init__(self, machine: Machine, settings: Resilver, _label: str, on_event: OnEvent) -> None:
-        super().__init__(machine, settings.kind, settings.retries, on_event)
-        self._where = settings._pool, settings._folder
-
+class _ResilverRunner(ScanRunner[Resilver]):
     def _scan(self) -> list[str]:
-        return resilver_command(*self._where)
+        return resilver_command(self.settings._pool, self.settings._folder)
 
     def _end(self) -> list[str]:
-        return detach_command(*self._where)
+        return detach_command(self.settings._pool, self.settings._folder)
 
 
 def _aimed(settings: Resilver, at: DataLocation) -> Resilver:
@@ -99,7 +94,7 @@ def _aimed(settings: Resilver, at: DataLocation) -> Resilver:
 RESILVER = SaturatorKind(
     "resilver",
     Resilver,
-    _Resilvering,
+    _ResilverRunner,
     aim=_aimed,
     programs=frozenset({"lsblk", "zpool"}),
     rounds=lambda _: 1,

@@ -13,11 +13,10 @@ from plimsoll.lab.names import Folder, checked_folder
 from plimsoll.lab.saturators.saturator import (
     CLONE,
     LineProgress,
-    OnEvent,
     Runner,
     SaturatorKind,
     SaturatorSettings,
-    last_at_least,
+    aim_folder,
 )
 from plimsoll.lab.saturators.sinks import (
     REMOVAL_S,
@@ -34,7 +33,6 @@ from plimsoll.lab.saturators.sinks import (
 )
 from plimsoll.lab.steps.step import Look, Remains, is_folder, unless
 
-_SHORTEST_ROUND_S = 1.0  # so that a loop with nothing to copy does not spin
 _LOOK_S = 600.0
 _SSH_FAILED = 255  # which the look at the sink's host tells
 # As --info=progress2 prints it without separators: `  22183936  36%   19.45MB/s    0:00:01 (xfr#1, …)`.
@@ -114,16 +112,14 @@ def remove_command(settings: Rsync, label: str) -> list[str]:
     return at_receiver(settings.sink, removal_command(_copy_of(settings, label)))
 
 
-class _Copying(Runner):
-    def __init__(self, machine: Machine, settings: Rsync, label: str, on_event: OnEvent) -> None:
-        super().__init__(machine, settings.kind, settings.retries, on_event)
-        self._settings, self._label = settings, label
+class _RsyncRunner(Runner[Rsync]):
+    shortest_round_s = 1.0
 
     async def _prepare(self) -> None:
         await self._clean()
         # Not through a link that somebody put there meanwhile, in a folder where everybody may write.
-        make = ["mkdir", "-m", "700", "--", _copy_of(self._settings, self._label)]
-        await self.machine.run(at_receiver(self._settings.sink, make))
+        make = ["mkdir", "-m", "700", "--", _copy_of(self.settings, self.label)]
+        await self.machine.run(at_receiver(self.settings.sink, make))
 
     async def _once(self) -> None:
         figures = LineProgress(_PROGRESS)
@@ -131,18 +127,16 @@ class _Copying(Runner):
         def read(line: Line) -> int | None:
             return figures.read(line) if line.stream == "out" else None
 
-        await last_at_least(_SHORTEST_ROUND_S, self._follow(command(self._settings, self._label), read))
+        await self._follow(command(self.settings, self.label), read)
 
     async def _clean(self) -> None:
-        await self.machine.run(remove_command(self._settings, self._label), timeout_s=REMOVAL_S)
+        await self.machine.run(remove_command(self.settings, self.label), timeout_s=REMOVAL_S)
 
 
 def _aimed(settings: Rsync, at: DataLocation) -> Rsync:
     if settings.folder != CLONE:
         return settings
-    if not at.folder:
-        raise ValueError("folder: is missing: the lab knows no folder of this clone; name one")
-    pointed = settings.model_copy(update={"folder": at.folder})
+    pointed = settings.model_copy(update={"folder": aim_folder("folder", at)})
     _see_outside(pointed)
     return pointed
 
@@ -181,7 +175,7 @@ async def _find(machine: Machine, settings: Rsync, label: str, backend: str) -> 
 RSYNC = SaturatorKind(
     "rsync",
     Rsync,
-    _Copying,
+    _RsyncRunner,
     aim=_aimed,
     programs=frozenset({"rsync"}),
     rounds=lambda _: 1,

@@ -90,24 +90,34 @@ class SaturatorKind(Generic[Settings]):
     mirrors_disk: bool = False
 
 
+def aim_folder(key: str, at: DataLocation) -> str:
+    """Return the folder of the clone's data, for the setting `key`. Raises ValueError where none is known."""
+    if not at.folder:
+        raise ValueError(f"{key}: is missing: the lab knows no folder of this clone; name one")
+    return at.folder
+
+
 _SECOND_NS = 10**9
 _PERIOD_NS = _SECOND_NS  # of reports
 _SHORTEST_NS = 50_000_000  # of a throughput that is told
 _LAST_LINES_S = 1.0
 
 
-class Runner(ABC):
+class Runner(ABC, Generic[Settings]):
     """The base of all saturators.
 
     `retry_s`: seconds that it waits before it tries again, more each time. `grace_s`: seconds that what it
-    runs has to put things in order when it is told to end, before it is killed.
+    runs has to put things in order when it is told to end, before it is killed. `shortest_round_s`: seconds
+    that a round takes at least, so that a loop with nothing to do does not spin.
     """
 
     grace_s = 5.0
+    shortest_round_s = 0.0
 
-    def __init__(self, machine: Machine, kind: str, retries: int, on_event: OnEvent) -> None:
+    def __init__(self, machine: Machine, settings: Settings, label: str, on_event: OnEvent) -> None:
         self.machine, self.failure = machine, None
-        self._kind, self._retries, self._on_event = kind, retries, on_event
+        self.settings, self.label = settings, label
+        self._kind, self._on_event = settings.kind, on_event
         self.meter = Meter()
         self.retry_s = 1.0
         self._grew_ns = self._known_ns = self._reported_ns = 0
@@ -140,9 +150,9 @@ class Runner(ABC):
             if tasks:
                 await self._clean()
 
-    @abstractmethod
     async def _prepare(self) -> None:
         """Remove leftovers, and see that it can work."""
+        await self._clean()
 
     @abstractmethod
     async def _once(self) -> None:
@@ -156,11 +166,11 @@ class Runner(ABC):
         failures = 0
         while True:
             try:
-                await self._once()
+                await last_at_least(self.shortest_round_s, self._once())
                 failures = 0
             except MachineError as error:
                 failures += 1
-                if failures > self._retries:
+                if failures > self.settings.retries:
                     self.failure = str(error)
                     self._stopped(time.monotonic_ns())
                     return

@@ -14,18 +14,14 @@ from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import PoolName
 from plimsoll.lab.saturators.saturator import (
     CLONE,
-    OnEvent,
     Runner,
     SaturatorKind,
     SaturatorSettings,
-    last_at_least,
+    Settings,
 )
 from plimsoll.lab.steps.step import Command, Look, Remains, is_pool
 
 END_S = 600.0  # for a command that ends a scan: a busy pool answers late
-_SHORTEST_ROUND_S = (
-    1.0  # that the scan of an empty pool is made to take, so that a loop of them does not spin
-)
 _TOTAL = re.compile(r"total ([0-9]{1,18})", re.ASCII)
 _DONE = re.compile(r"(?:repaired|resilvered|for [0-9]+h[0-9]+m), ([0-9]{1,12}\.[0-9]{2})% done\b", re.ASCII)
 # What is written meanwhile comes on top of 100 %; what is far beyond is a counter that ran over.
@@ -59,8 +55,10 @@ see_idle() {
 """
 
 
-class ScanRunner(Runner):
+class ScanRunner(Runner[Settings]):
     """The base of saturators that scan a pool again and again."""
+
+    shortest_round_s = 1.0  # the scan of an empty pool takes no time
 
     @abstractmethod
     def _scan(self) -> list[str]:
@@ -70,13 +68,9 @@ class ScanRunner(Runner):
     def _end(self) -> list[str]:
         """Return the command that ends a scan of the lab's, also one that a crash left."""
 
-    async def _prepare(self) -> None:
-        await self._clean()
-
     async def _once(self) -> None:
         figures = ScanProgress()
-        scanned = self._follow(self._scan(), figures.read, lambda: figures.total_bytes)
-        await last_at_least(_SHORTEST_ROUND_S, scanned)
+        await self._follow(self._scan(), figures.read, lambda: figures.total_bytes)
 
     async def _clean(self) -> None:
         await self.machine.run(self._end(), timeout_s=END_S)
@@ -149,16 +143,12 @@ def stop_command(pool: str, label: str) -> list[str]:
     return ["sh", "-c", _STOP, "sh", pool, label]
 
 
-class _Scrubbing(ScanRunner):
-    def __init__(self, machine: Machine, settings: Scrub, label: str, on_event: OnEvent) -> None:
-        super().__init__(machine, settings.kind, settings.retries, on_event)
-        self._pool, self._label = settings.pool, label
-
+class _ScrubRunner(ScanRunner[Scrub]):
     def _scan(self) -> list[str]:
-        return scrub_command(self._pool, self._label)
+        return scrub_command(self.settings.pool, self.label)
 
     def _end(self) -> list[str]:
-        return stop_command(self._pool, self._label)
+        return stop_command(self.settings.pool, self.label)
 
 
 def _aimed(settings: Scrub, at: DataLocation) -> Scrub:
@@ -193,7 +183,7 @@ async def _find(machine: Machine, settings: Scrub, label: str, backend: str) -> 
 SCRUB = SaturatorKind(
     "scrub",
     Scrub,
-    _Scrubbing,
+    _ScrubRunner,
     aim=_aimed,
     programs=frozenset({"zfs", "zpool"}),
     rounds=lambda _: 1,

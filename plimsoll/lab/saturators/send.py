@@ -112,7 +112,7 @@ _AWAY = """{ { "$@" 3>&-; echo $? >&3; } | cat >/dev/null; } 3>&1 | {
 }"""
 
 
-class SendLoop(Runner):
+class SendLoop(Runner[StreamSettings]):
     """A Saturator that sends."""
 
     figures: Callable[[], SenderProgress] | None = None  # None: the sender prints none, so the copier counts
@@ -126,13 +126,10 @@ class SendLoop(Runner):
         on_event: OnEvent,
         source: SnapshotCommands,
     ) -> None:
-        super().__init__(machine, settings.kind, settings.retries, on_event)
-        self.settings, self.label, self.source = settings, label, source
+        super().__init__(machine, settings, label, on_event)
+        self.source = source
         self._number = 0
         self._kept: list[int] = []  # whole on both ends, the oldest first
-
-    async def _prepare(self) -> None:
-        await self._clean()
 
     async def _once(self) -> None:
         await last_at_least(self.settings.rhythm.every_s, self._round())
