@@ -54,6 +54,15 @@ def read_model(
     return parse_model(text, str(path), model, manual, further, stand_ins)
 
 
+def find_repeated(key: str, names: Iterable[str]) -> Iterable[tuple[Location, str]]:
+    """Yield where a name in the list `key` is that of an earlier entry, and which. Pure."""
+    first: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if name in first:
+            yield (key, i, "name"), f"{name} is already the name of {key}.{first[name]}"
+        first.setdefault(name, i)
+
+
 def parse_model(
     text: str,
     name: str,

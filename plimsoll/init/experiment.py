@@ -15,7 +15,7 @@ from plimsoll.common.units import counted, seconds
 from plimsoll.common.validation import parse_model
 from plimsoll.init.answers import Disk, Limits, Log, Site, StorageBelow
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
-from plimsoll.lab.experiment.plan import lasts_s
+from plimsoll.lab.experiment.plan import expected_s
 from plimsoll.lab.experiment.problems import all_problems, key_problems
 
 _FEWEST_REPEATS, _MOST_REPEATS = 4, 20
@@ -257,7 +257,7 @@ def quote_yaml(text: str) -> str:
 def estimate_s(told: Answers, each: Lengths) -> float:
     """Return about how long an experiment takes, as `plimsoll lab check` says it."""
     text = lab_text(told, each)
-    return lasts_s(parse_model(text, LAB_FILE, Lab, MANUAL, key_problems)) or 0.0
+    return expected_s(parse_model(text, LAB_FILE, Lab, MANUAL, key_problems)) or 0.0
 
 
 def write_experiment(folder: Path, told: Answers, found: Lengths, as_json: bool) -> None:
@@ -271,7 +271,7 @@ def write_experiment(folder: Path, told: Answers, found: Lengths, as_json: bool)
     except OutputError:
         (folder / GATES_FILE).unlink()  # half of two helps nobody
         raise
-    about_s = lasts_s(read)
+    about_s = expected_s(read)
     if as_json:
         written = {"lab": str(folder / LAB_FILE), "gates": str(folder / GATES_FILE), "about_s": about_s}
         click.echo(json.dumps(written | {"runs": len(told.disks) * found.repeats}, indent=2))

@@ -43,7 +43,7 @@ from plimsoll.common.errors import PlimsollError, Severity
 from plimsoll.common.hostile import script_json
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.lab.experiment.status.watch import Watch
+from plimsoll.lab.experiment.status.watch import StatusReader
 from plimsoll.serve.catalogue import (
     SORTS,
     Catalogue,
@@ -262,7 +262,7 @@ class Application:
         if not all(is_inside(self.root, path) for path in folder.glob("*.json*")):
             return ["a file of this experiment leads out of the folder that is served"]
         try:
-            return lines(Watch(ExperimentFolder(folder)).look())
+            return lines(StatusReader(ExperimentFolder(folder)).read())
         except (PlimsollError, OSError) as error:
             return [str(error)]
 

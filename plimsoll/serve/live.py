@@ -29,7 +29,7 @@ from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.status.running import BINS, NEVER_BIN, bin_of, p999_bin, upper_us
 from plimsoll.lab.experiment.status.running import LAB_EVENTS_FILE as LAB_EVENTS_FILE
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.lab.experiment.status.watch import Watch
+from plimsoll.lab.experiment.status.watch import StatusReader
 from plimsoll.rundir.events import Event, Span, parsed_event, spans
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE, REQUESTS_FILE
@@ -157,7 +157,7 @@ class LiveRuns:
 
     catalogue: Catalogue
     _growing: dict[str, LiveRun] = field(default_factory=dict)
-    _watches: dict[str, Watch] = field(default_factory=dict)
+    _watches: dict[str, StatusReader] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self, viewer: Viewer) -> Json:
@@ -229,8 +229,8 @@ class LiveRuns:
             if experiment.key not in self._watches:
                 if not all(is_inside(self.catalogue.root, path) for path in folder.glob("*.json*")):
                     return []
-                self._watches[experiment.key] = Watch(ExperimentFolder(folder))
-            return lines(self._watches[experiment.key].look())
+                self._watches[experiment.key] = StatusReader(ExperimentFolder(folder))
+            return lines(self._watches[experiment.key].read())
         except (PlimsollError, OSError) as error:
             return [printable(str(error), 500)]
 

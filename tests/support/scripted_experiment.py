@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from plimsoll.lab.experiment.design import planned
+from plimsoll.lab.experiment.design import plan_runs
 from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.lab.experiment.labfile import Lab
-from plimsoll.lab.experiment.status.watch import Status, Watch
+from plimsoll.lab.experiment.status.watch import Status, StatusReader
 
 STARTS = datetime(2026, 11, 22, 20, 0, tzinfo=UTC)
 PHASES = {"before_s": 60, "during_s": 120, "after_s": 60}
@@ -37,7 +37,7 @@ class ScriptedExperiment:
 
     def __init__(self, out: Path, open_end: bool = False, **took_s: float) -> None:
         self.folder = make_folder(lab_of(out, open_end))
-        self._runs = planned(self.folder.settings())
+        self._runs = plan_runs(self.folder.settings())
         self._took_s = {"make": 40.0, "before": 14.0, "load": 245.0, "after": 3.0} | took_s
         self.ended_at = STARTS
 
@@ -48,13 +48,13 @@ class ScriptedExperiment:
     def looks(self, every_s: float) -> list[Status]:
         """Return the looks of somebody who looks every so many seconds."""
         now = STARTS
-        watch = Watch(self.folder, lambda: now)
+        watch = StatusReader(self.folder, lambda: now)
         found = []
         with ExitStack() as stack:
-            stack.enter_context(self.folder.journal.held())
+            stack.enter_context(self.folder.journal.lock())
             for at, line in self._script():
                 while now < at:
-                    found.append(watch.look())
+                    found.append(watch.read())
                     now = min(now + timedelta(seconds=every_s), at)
                 self._note(at, line)
         self.ended_at = now

@@ -53,7 +53,7 @@ def can_be_cold(place: Place, backend: str) -> list[Look]:
     """Return the look whether caches can be emptied below `place`, that of `backend`."""
     if not is_shared_arc(place):
         return []
-    problem = f"cache: caches cannot be made cold on {backend}"
+    problem = f"cache: cold is not possible on {backend}"
     return [can_shrink(problem)]
 
 

@@ -8,7 +8,7 @@ a group of the lab's own.
 
 from collections.abc import Sequence
 
-from plimsoll.lab.machine import Done, Machine, Process
+from plimsoll.lab.machine import Done, Machine, Process, WrappedMachine
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.step import Command
 
@@ -111,13 +111,13 @@ def run_in_group(group: str, command: Sequence[str]) -> list[str]:
     return ["sh", "-c", JOIN, "sh", group, *command]
 
 
-class LimitedMachine:
+class LimitedMachine(WrappedMachine):
     """A Machine whose commands join a control group before they begin."""
 
     def __init__(self, machine: Machine, group: str) -> None:
         """`group`: a place's, filled in."""
-        self._machine, self._group = machine, group
-        self.name = machine.name
+        super().__init__(machine)
+        self._group = group
 
     async def run(
         self,
@@ -128,17 +128,9 @@ class LimitedMachine:
         check: bool = True,
     ) -> Done:
         """See Machine."""
-        return await self._machine.run(
-            run_in_group(self._group, command), stdin=stdin, timeout_s=timeout_s, check=check
-        )
+        words = run_in_group(self._group, command)
+        return await self._machine.run(words, stdin=stdin, timeout_s=timeout_s, check=check)
 
     async def start(self, command: Sequence[str]) -> Process:
         """See Machine."""
         return await self._machine.start(run_in_group(self._group, command))
-
-    async def read_text(self, path: str) -> str:
-        """See Machine."""
-        return await self._machine.read_text(path)
-
-    async def close(self) -> None:
-        """Leave the machine open: it is somebody else's."""

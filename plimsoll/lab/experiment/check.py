@@ -14,7 +14,7 @@ import click
 
 from plimsoll.common.hostile import printable
 from plimsoll.common.programs import project
-from plimsoll.common.units import listed
+from plimsoll.common.units import counted, listed
 from plimsoll.lab.clones import find_driver
 from plimsoll.lab.clones.clone import CloneContext
 from plimsoll.lab.disks import find_disk_kind as disk_kind
@@ -24,7 +24,7 @@ from plimsoll.lab.experiment.design import (
     Variant,
     left_out,
     measured_rigs,
-    planned,
+    plan_runs,
     preconditioned_rigs,
     variants,
 )
@@ -32,8 +32,8 @@ from plimsoll.lab.experiment.labfile import LOCAL, Backend, Lab
 from plimsoll.lab.experiment.machines import AskedOnce, Machines, lock_check
 from plimsoll.lab.experiment.plan import summarize
 from plimsoll.lab.experiment.problems import read_checked
-from plimsoll.lab.experiment.rig import Rig, StepGroup, rig_of
-from plimsoll.lab.experiment.scenarios import probe_here
+from plimsoll.lab.experiment.rig import Rig, StepGroup, build_rig
+from plimsoll.lab.experiment.scenarios import find_problems_here
 from plimsoll.lab.fileio.precondition import parse_numbers
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import PARTS, Label
@@ -72,12 +72,12 @@ def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None
     Exit codes: 0 the experiment can start; 1 something is missing or in the way; 2 the file is wrong.
     """  # noqa: D301 \b is click's: keep these lines as they are
     found, _ = read_checked(file)
-    seen = Findings() if no_probe else asyncio.run(probe(found))
+    seen = ProbeResult() if no_probe else asyncio.run(probe_machines(found))
     problems = seen.problems
-    if found.notify and (unheard := found.notify.unheard(os.environ)):
-        seen.cautions.append(unheard)
+    if found.notify and (silence := found.notify.silence(os.environ)):
+        seen.cautions.append(silence)
     if as_json:
-        click.echo(json.dumps(asdict(seen) | {"runs": len(planned(found))}, indent=2))
+        click.echo(json.dumps(asdict(seen) | {"runs": len(plan_runs(found))}, indent=2))
     else:
         for problem in problems:
             click.echo(printable(problem, 2000))
@@ -85,12 +85,12 @@ def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None
             click.echo(printable(f"Caution: {caution}.", 2000))
         for sentence in left_out(found):
             click.echo(f"{sentence}.")
-        click.echo(summarize(found) if not problems else f"{len(problems)} to be looked at.")
+        click.echo(summarize(found) if not problems else f"{counted(len(problems), 'problem')}.")
     ctx.exit(1 if problems else 0)
 
 
 @dataclass
-class Findings:
+class ProbeResult:
     """What a look at the machines came to, one sentence each.
 
     `problems` are missing, or in the way; `cautions` do not keep the experiment from starting.
@@ -111,9 +111,9 @@ class VolumeUses:
     fill_percent: Mapping[str, int] = field(default_factory=dict)
 
 
-async def probe(lab: Lab) -> Findings:
+async def probe_machines(lab: Lab) -> ProbeResult:
     """Return what keeps the experiment from starting. Changes nothing, and asks each question once."""
-    found = Findings(probe_here(lab))
+    found = ProbeResult(find_problems_here(lab))
     uses = VolumeUses(
         {name: lab.fileio.most_bytes for name in measured_rigs(lab) if lab.fileio},
         {name: lab.precondition.fill_percent for name in preconditioned_rigs(lab) if lab.precondition},
@@ -123,37 +123,33 @@ async def probe(lab: Lab) -> Findings:
         for machine in machines.used(lab):
             asked = AskedOnce(machine)
             try:
-                found.problems += await _in_use(asked)
+                busy = await _ask(asked, [lock_check()]) or await find_left_tuned(asked)
+                found.problems += [f"{machine.name}: {what}" for what in busy]
             except LabError as error:  # then it can be asked nothing
                 found.problems.append(str(error))
                 continue
-            mine = [one for one in variants(lab) if machines.of(one.settings) is machine]
-            await _backends(mine, asked, uses, found)
+            mine = [one for one in variants(lab) if machines.of(one.backend) is machine]
+            await _probe_backends(mine, asked, uses, found)
     finally:
         await machines.close()
     found.problems = list(dict.fromkeys(found.problems))
     return found
 
 
-async def _in_use(machine: Machine) -> list[str]:
-    """Return who is at work on `machine`, or else what a crash left tuned there. Raises LabError."""
-    if busy := await _seen(machine, [lock_check()]):
-        return [f"{machine.name}: {what}" for what in busy]
-    return [f"{machine.name}: {what}" for what in await find_left_tuned(machine)]
-
-
-async def _backends(among: Sequence[Variant], machine: Machine, uses: VolumeUses, found: Findings) -> None:
-    """Add what is wrong of the backends of one machine: what is the same for several, once."""
+async def _probe_backends(
+    among: Sequence[Variant], machine: Machine, uses: VolumeUses, found: ProbeResult
+) -> None:
+    """Add the problems of the backends of one machine; what several share is named once."""
     whose: dict[str, list[str]] = {}
     probed: list[tuple[Any, ...]] = []
     rigs: dict[str, Rig] = {}
     for variant in among:
-        lab, backend = variant.lab, variant.settings
+        lab, backend = variant.lab, variant.backend
         if (key := (backend, lab.saturator, lab.observe, lab.site)) in probed:
             continue
         probed.append(key)
         try:
-            problems, rig = await _backend(lab, backend, machine, variant.rig, uses)
+            problems, rig = await _probe_backend(lab, backend, machine, variant.rig, uses)
         except LabError as error:  # the connection broke
             problems, rig = [str(error)], None
         for what in problems:
@@ -162,54 +158,56 @@ async def _backends(among: Sequence[Variant], machine: Machine, uses: VolumeUses
             rigs.setdefault(rig.name, rig)
     for name, rig in rigs.items():
         try:
-            problems = [f"is in the way and will be removed first: {one.what}" for one in await rig.found()]
+            problems = [
+                f"is in the way and will be removed first: {one.what}" for one in await rig.find_remains()
+            ]
         except LabError as error:
             problems = [str(error)]
         for what in problems:
             whose.setdefault(what, []).append(name)
     try:
-        claims = await claims_of(list(rigs.values()), uses)
+        claims = await collect_claims(list(rigs.values()), uses)
     except LabError as error:
         claims = []
         found.problems.append(str(error))
-    for name, what in obstacles(claims):
+    for name, what in find_shortages(claims):
         whose.setdefault(what, []).append(name)
     found.problems += [
         ": ".join(filter(None, (listed(list(dict.fromkeys(names))), what))) for what, names in whose.items()
     ]
-    found.cautions += cautions(claims)
+    found.cautions += find_growth_risks(claims)
 
 
-async def _backend(
+async def _probe_backend(
     lab: Lab, backend: Backend, machine: Machine, called: str, uses: VolumeUses
 ) -> tuple[list[str], Rig | None]:
-    """Return all obstacles of one backend: each is looked for, whatever the others came to; and its rig.
+    """Return all problems of one backend, each looked for whatever the others came to, and its rig.
 
     `called`: the rig's name in the whole experiment.
     """
     problems: list[str] = []
     try:
-        problems += await _privileges(backend, machine)
-        rig = await rig_of(lab, backend, machine, lambda _name, _step: None)
+        problems += await _check_privileges(backend, machine)
+        rig = await build_rig(lab, backend, machine, lambda _name, _step: None)
     except LabError as error:
         return [*problems, str(error)], None
     remains = False
-    for look_for in (_programs, _tuning):
+    for look_for in (_check_programs, _check_tuning):
         try:
             problems += await look_for(lab, backend, rig)
         except LabError as error:
             problems.append(str(error))
     with contextlib.suppress(LabError):  # who asks for them says why
-        remains = bool(await rig.found())
-    looks = [look for look in _looks(lab, backend, machine) if not (look.ours and remains)]
+        remains = bool(await rig.find_remains())
+    looks = [look for look in _list_looks(lab, backend, machine) if not (look.ours and remains)]
     if called in uses.measured and rig.files:
         looks += rig.files.looks()
-        problems += await _lacks(machine, lab.fileio.programs if lab.fileio else set())
+        problems += await _missing_programs(machine, lab.fileio.programs if lab.fileio else set())
     if called in uses.fill_percent and rig.filling:
         looks += rig.filling.looks()
-        problems += await _lacks(machine, {"fio"})
-    problems += await _seen(machine, looks)
-    problems += await _served(rig)
+        problems += await _missing_programs(machine, {"fio"})
+    problems += await _ask(machine, looks)
+    problems += await _unserved_sites(rig)
     try:
         rig.saturator(lab)
     except LabError as error:
@@ -217,8 +215,8 @@ async def _backend(
     return problems, rig
 
 
-def _looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
-    """Return what is to be looked at for `backend`, in the order in which a run needs it. Pure."""
+def _list_looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
+    """Return the looks at what `backend` needs, in the order in which a run needs it. Pure."""
     looks: list[Look] = []
     label, place = Label(lab.name), None
     if backend.disk is not None:
@@ -236,8 +234,8 @@ def _looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
     return looks
 
 
-async def _seen(machine: Machine, looks: list[Look]) -> list[str]:
-    """Return what is wrong of `looks`, whose commands say why on standard error.
+async def _ask(machine: Machine, looks: list[Look]) -> list[str]:
+    """Return the problems that `looks` find, whose commands say why on standard error.
 
     Raises MachineError where the machine cannot be asked.
     """
@@ -255,15 +253,15 @@ async def _seen(machine: Machine, looks: list[Look]) -> list[str]:
     return problems
 
 
-async def _programs(lab: Lab, backend: Backend, rig: Rig) -> list[str]:
-    parts = [rig.make_disk(), rig.make_clone(), rig.reset(True), rig.rest(), *rig.remove()]
+async def _check_programs(lab: Lab, backend: Backend, rig: Rig) -> list[str]:
+    parts = [rig.make_disk(), rig.make_clone(), rig.reset(True), rig.stop(), *rig.remove()]
     words = {step.words[0] for part in parts for step in part.steps if isinstance(step, Command)}
     if (saturator := backend.saturator or lab.saturator) is not None:
         words |= saturator_kind(saturator).programs
-    return await _lacks(rig.machine, words - _EVERYWHERE)
+    return await _missing_programs(rig.machine, words - _EVERYWHERE)
 
 
-async def _lacks(machine: Machine, programs: Set[str]) -> list[str]:
+async def _missing_programs(machine: Machine, programs: Set[str]) -> list[str]:
     return [
         f"{machine.name} has no {word}: install it"
         for word in sorted(programs)
@@ -271,7 +269,7 @@ async def _lacks(machine: Machine, programs: Set[str]) -> list[str]:
     ]
 
 
-async def _privileges(backend: Backend, machine: Machine) -> list[str]:
+async def _check_privileges(backend: Backend, machine: Machine) -> list[str]:
     needs_root = find_driver(backend.clone).needs_disk or backend.tuning.model_dump(exclude_defaults=True)
     if not needs_root or (await machine.run(["id", "-u"])).out.strip() == "0":
         return []
@@ -279,7 +277,7 @@ async def _privileges(backend: Backend, machine: Machine) -> list[str]:
     return [f"{machine.name}: only root can make disks and clones, and tune: {how}"]
 
 
-async def _served(rig: Rig) -> list[str]:
+async def _unserved_sites(rig: Rig) -> list[str]:
     """Return what keeps a site that exists from serving, asked once."""
     if rig.is_ours:
         return []
@@ -288,7 +286,7 @@ async def _served(rig: Rig) -> list[str]:
     return [f"clone.target: {step.url}: does not serve the site: {why}" for step, why in asked if why]
 
 
-async def _tuning(lab: Lab, backend: Backend, rig: Rig) -> list[str]:
+async def _check_tuning(lab: Lab, backend: Backend, rig: Rig) -> list[str]:
     tuning, place = backend.tuning, rig.place
     if place is not None and rig.makes_disk:  # whose device and pool are not there yet
         pool = Label(lab.name).of(backend.name)
@@ -341,7 +339,7 @@ class Claim:
         return not (self.on.clones and self.of and self.of.name == self.on.name)
 
 
-def obstacles(claims: Sequence[Claim]) -> Iterator[tuple[str, str]]:
+def find_shortages(claims: Sequence[Claim]) -> Iterator[tuple[str, str]]:
     """Yield what does not fit, by itself or with what else is put on its file system: whose, and what.
 
     What several do not fit together names them itself, and is nobody's. Pure.
@@ -365,17 +363,17 @@ def obstacles(claims: Sequence[Claim]) -> Iterator[tuple[str, str]]:
             )
 
 
-def cautions(claims: Sequence[Claim]) -> Iterator[str]:
+def find_growth_risks(claims: Sequence[Claim]) -> Iterator[str]:
     """Yield what fits as it is made, and may grow to more than there is room for. Pure."""
     for here in _by_file_system(claims):
         growing = [claim for claim in here if claim.most_bytes > claim.bytes]
         grown_bytes = sum(max(claim.bytes, claim.most_bytes) for claim in here)
-        if not growing or grown_bytes <= _free_bytes(here) or any(obstacles(here)):
+        if not growing or grown_bytes <= _free_bytes(here) or any(find_shortages(here)):
             continue
         parts = listed([f"{claim.what} of {claim.backend} to {_gib(claim.most_bytes)}" for claim in growing])
         yield (
             f"what is made fits, but guests may write more: {parts}; {here[0].on.name} has "
-            f"{_gib(_free_bytes(here))}, and a guest that finds no more gets errors"
+            f"{_gib(_free_bytes(here))}, and a guest that runs out of room gets errors"
         )
 
 
@@ -393,40 +391,40 @@ def file_system(shown: str) -> FileSystem:
     return FileSystem(name, folder, int(found["free"]), clones=kind == "btrfs")
 
 
-async def claims_of(rigs: Sequence[Rig], uses: VolumeUses) -> list[Claim]:
+async def collect_claims(rigs: Sequence[Rig], uses: VolumeUses) -> list[Claim]:
     """Return the room that `rigs` take: disks, copies of the site, and that site if it is still to be made.
 
     With the test files of those that are measured, and what volumes are filled with. Raises LabError.
     """
     found: list[Claim] = []
     for rig in rigs:
-        for room in _rooms(rig.make_disk()):
-            on = await _file_system(rig.machine, room.folder)
+        for room in _list_rooms(rig.make_disk()):
+            on = await _ask_file_system(rig.machine, room.folder)
             found.append(Claim(rig.name, _SIZE, "the disk", on, room.bytes))
             if rig.mirrors_disk:
                 what = "the second side that resilver gives it"
                 found.append(Claim(rig.name, "saturator", what, on, room.bytes))
         with contextlib.suppress(LabError):  # a clone that cannot be made has no size: others say why
-            found += [await _copy(rig, room) for room in _rooms(rig.make_clone())]
+            found += [await _claim_copy(rig, room) for room in _list_rooms(rig.make_clone())]
         if (test_bytes := uses.measured.get(rig.name)) and rig.files:
-            on = await _disk(rig, rig.files.folder)
+            on = await _find_file_system(rig, rig.files.folder)
             found.append(Claim(rig.name, _TEST_DATA, "the test data", on, test_bytes))
     goldens = {(rig.machine.name, rig.golden.folder): rig for rig in rigs if rig.golden}
     for (_, folder), rig in goldens.items():
         if not await _is_made(rig):
-            on = await _file_system(rig.machine, folder)
-            found.append(Claim(rig.name, "work", "the site to copy", on, await _size_bytes(rig, folder)))
-    return [*found, *await _fillings(rigs, uses.fill_percent, found)]
+            on = await _ask_file_system(rig.machine, folder)
+            found.append(Claim(rig.name, "work", "the site to copy", on, await _read_size_bytes(rig, folder)))
+    return [*found, *await _claim_fillings(rigs, uses.fill_percent, found)]
 
 
-async def _fillings(
+async def _claim_fillings(
     rigs: Sequence[Rig], fill_percent: Mapping[str, int], beside: Sequence[Claim]
 ) -> list[Claim]:
     """Return what volumes are filled with beside the clones; those on one volume have equal parts of it."""
     volumes: dict[str, list[tuple[Rig, FileSystem]]] = {}
     for rig in rigs:
         if rig.filling and rig.name in fill_percent:
-            on = await _disk(rig, rig.filling.folder)
+            on = await _find_file_system(rig, rig.filling.folder)
             volumes.setdefault(on.name, []).append((rig, on))
     found: list[Claim] = []
     for name, each in volumes.items():
@@ -435,7 +433,7 @@ async def _fillings(
             for claim in beside
             if claim.on.name == name and claim.adds_up and claim.key != _TEST_DATA
         )
-        used, free = await _used_and_free(*each[0])
+        used, free = await _read_used_and_free(*each[0])
         lacking = max(fill_percent[each[0][0].name] * (used + free) // 100 - used - copies, 0)
         found += [
             Claim(rig.name, "precondition.fill_percent", "the filling", on, lacking // len(each))
@@ -444,7 +442,7 @@ async def _fillings(
     return found
 
 
-async def _used_and_free(rig: Rig, on: FileSystem) -> tuple[int, int]:
+async def _read_used_and_free(rig: Rig, on: FileSystem) -> tuple[int, int]:
     """Return the bytes of a volume in use, and those that are free; of one that is not there yet, all are."""
     if rig.filling is None or (rig.place and rig.place.size_bytes is not None):
         return 0, on.free_bytes
@@ -452,24 +450,24 @@ async def _used_and_free(rig: Rig, on: FileSystem) -> tuple[int, int]:
     return (said[0], said[1]) if len(said) == 2 else (0, on.free_bytes)
 
 
-async def _copy(rig: Rig, room: Room) -> Claim:
+async def _claim_copy(rig: Rig, room: Room) -> Claim:
     """Return the claim of a clone: on a disk that is still to be made, it has that to itself."""
     made = rig.place is not None and rig.place.size_bytes is not None
-    on, key = await _disk(rig, room.folder), _SIZE if made else "disk"
-    of = await _file_system(rig.machine, room.like) if room.like and rig.golden else None
-    size_bytes = room.bytes + (await _size_bytes(rig, room.like) if room.like else 0)
-    return Claim(rig.name, key, "the clone", on, size_bytes, await _most_bytes(rig), of)
+    on, key = await _find_file_system(rig, room.folder), _SIZE if made else "disk"
+    of = await _ask_file_system(rig.machine, room.like) if room.like and rig.golden else None
+    size_bytes = room.bytes + (await _read_size_bytes(rig, room.like) if room.like else 0)
+    return Claim(rig.name, key, "the clone", on, size_bytes, await _read_most_bytes(rig), of)
 
 
-async def _disk(rig: Rig, folder: str) -> FileSystem:
+async def _find_file_system(rig: Rig, folder: str) -> FileSystem:
     """Return the file system that `folder` is on: a disk that is still to be made holds its rig's alone."""
     place = rig.place
     if place is None or place.size_bytes is None:
-        return await _file_system(rig.machine, folder)
+        return await _ask_file_system(rig.machine, folder)
     return FileSystem(f"the disk of {rig.name}", "the disk", place.size_bytes, remedy="make it larger")
 
 
-def _rooms(part: StepGroup) -> list[Room]:
+def _list_rooms(part: StepGroup) -> list[Room]:
     return [step for step in part.steps if isinstance(step, Room)]
 
 
@@ -477,17 +475,18 @@ async def _is_made(rig: Rig) -> bool:
     return rig.golden is None or bool(rig.golden.settings.data) or await rig.golden.whole(rig.machine)
 
 
-async def _size_bytes(rig: Rig, folder: str) -> int:
+async def _read_size_bytes(rig: Rig, folder: str) -> int:
     """Return what the folder to copy takes, or about what it will, once it is made; 0 where it is missing."""
     if rig.golden and not await _is_made(rig):
-        return rig.golden.about_bytes(await _memory_bytes(rig.machine))
+        memory = _MEMORY.search((await rig.machine.run(["cat", "/proc/meminfo"], check=False)).out)
+        return rig.golden.about_bytes(int(memory[1]) << 10 if memory else 0)
     done = await rig.machine.run(["du", "-sx", "-B1", "--", folder], check=False, timeout_s=_DU_S)
     first = done.out.split("\t")[0]
     return int(first) if first.isdecimal() else 0
 
 
-async def _most_bytes(rig: Rig) -> int:
-    """Return what the clone may come to take; 0 where that is no more than at first, or cannot be told."""
+async def _read_most_bytes(rig: Rig) -> int:
+    """Return the bytes that the clone may grow to; 0 where it does not grow, or that is not known."""
     command = find_driver(rig.backend.clone).grows(rig.backend.clone)
     if command is None:
         return 0
@@ -495,12 +494,7 @@ async def _most_bytes(rig: Rig) -> int:
     return int(said) if said.isdecimal() else 0
 
 
-async def _memory_bytes(machine: Machine) -> int:
-    found = _MEMORY.search((await machine.run(["cat", "/proc/meminfo"], check=False)).out)
-    return int(found[1]) << 10 if found else 0
-
-
-async def _file_system(machine: Machine, folder: str) -> FileSystem:
+async def _ask_file_system(machine: Machine, folder: str) -> FileSystem:
     return file_system((await machine.run(["sh", "-c", _FREE, "sh", folder])).out)
 
 

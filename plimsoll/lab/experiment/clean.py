@@ -11,13 +11,13 @@ import click
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import printable
-from plimsoll.lab.experiment.design import rigs_in
+from plimsoll.lab.experiment.design import Variant, rigs_in
 from plimsoll.lab.experiment.folder import folders
-from plimsoll.lab.experiment.labfile import Backend, Lab
+from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.machines import Machines, lock_machine
-from plimsoll.lab.experiment.notices import Say
+from plimsoll.lab.experiment.notices import LogLine
 from plimsoll.lab.experiment.problems import read_lab
-from plimsoll.lab.experiment.rig import Rig, rig_of
+from plimsoll.lab.experiment.rig import build_rig
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.tuning import JournalPlace, put_back
@@ -58,7 +58,7 @@ def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> Non
 
 
 @dataclass(frozen=True)
-class Leftovers:
+class BackendRemains:
     """The leftovers of one backend."""
 
     backend: str
@@ -66,25 +66,27 @@ class Leftovers:
     what: tuple[str, ...]
 
 
-async def remove_leftovers(lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
+async def remove_leftovers(lab: Lab, remove: bool, say: LogLine) -> list[BackendRemains]:
     """Return the leftovers of all experiments of this name; with `remove`, those that could not be removed.
 
     Raises LabError where another experiment is at work, or a machine cannot be asked.
     """
-    found: list[Leftovers] = []
-    seen: set[tuple[str, ...]] = set()
-    for version in versions(lab):
-        new = [
-            backend.name
-            for backend in (variant.settings for variant in rigs_in(version).values())
-            if (key := _whose(backend, version)) not in seen and not seen.add(key)  # type: ignore[func-returns-value]
-        ]
+    found: list[BackendRemains] = []
+    seen: set[tuple[str, ...]] = set()  # what decides what a backend can leave, and where
+    for version in past_labs(lab):
+        new = []
+        for variant in rigs_in(version).values():
+            backend = variant.backend
+            busy = repr(backend.saturator or version.saturator)
+            if (key := (backend.name, backend.host, backend.clone.driver, busy)) not in seen:
+                seen.add(key)
+                new.append(variant)
         if new:
             found += await _clean(version, new, lab, remove, say)
     return list(dict.fromkeys(found))
 
 
-def versions(lab: Lab) -> list[Lab]:
+def past_labs(lab: Lab) -> list[Lab]:
     """Return `lab`, and what earlier experiments of its name began with: they may have had other backends."""
     found = [lab]
     for folder in folders(lab.out, lab.name):
@@ -93,42 +95,34 @@ def versions(lab: Lab) -> list[Lab]:
     return found
 
 
-async def tunings(machine: Machine, lab: Lab) -> list[JournalPlace]:
+async def find_tunings(machine: Machine, lab: Lab) -> list[JournalPlace]:
     """Return the tunings of experiments of this name that `machine` still has. Raises LabError."""
     label = Label(lab.name)
     return [place for place in await find_journals(machine) if label.backend(place.label)]
 
 
-def _whose(backend: Backend, version: Lab) -> tuple[str, ...]:
-    """Return what decides what a backend can leave, and where."""
-    return backend.name, backend.host, backend.clone.driver, repr(backend.saturator or version.saturator)
-
-
-async def _clean(version: Lab, backends: Iterable[str], lab: Lab, remove: bool, say: Say) -> list[Leftovers]:
-    machines, found = Machines(version), list[Leftovers]()
+async def _clean(
+    version: Lab, among: Iterable[Variant], lab: Lab, remove: bool, say: LogLine
+) -> list[BackendRemains]:
+    machines, found = Machines(version), list[BackendRemains]()
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(machines.close)
         for machine in machines.used(version) if remove else []:
             await stack.enter_async_context(lock_machine(machine, f"plimsoll lab clean of {lab.name}"))
-        for name in backends:
-            variant = rigs_in(version)[name]
-            backend = variant.settings
-            rig = await rig_of(variant.lab, backend, machines.of(backend), lambda _name, _step: None)
+        for variant in among:
+            backend = variant.backend
+            rig = await build_rig(variant.lab, backend, machines.of(backend), lambda _name, _step: None)
             if remove:
-                await _remove(rig, lab, say)
-            there = [one.what for one in await rig.found()]
+                for place in await find_tunings(rig.machine, lab):  # also of backends that no file has now
+                    say(f"{rig.machine.name}: putting back the settings in {place.path}")
+                    await put_back(rig.machine, place)
+                await rig.clear(say)
+            there = [one.what for one in await rig.find_remains()]
             there += [
                 f"a tuning that must be put back: {place.path}"
-                for place in await tunings(rig.machine, lab)
-                if Label(lab.name).backend(place.label) == name
+                for place in await find_tunings(rig.machine, lab)
+                if Label(lab.name).backend(place.label) == backend.name
             ]
             if there:
-                found.append(Leftovers(name, rig.machine.name, tuple(there)))
+                found.append(BackendRemains(backend.name, rig.machine.name, tuple(there)))
     return found
-
-
-async def _remove(rig: Rig, lab: Lab, say: Say) -> None:
-    for place in await tunings(rig.machine, lab):  # also of a backend that no file names any more
-        say(f"{rig.machine.name}: putting back the settings in {place.path}")
-        await put_back(rig.machine, place)
-    await rig.clear(say)

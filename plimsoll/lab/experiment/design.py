@@ -6,10 +6,10 @@ side by side, so that runs can alternate between them freely.
 """
 
 import itertools
+import math
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -23,8 +23,8 @@ from plimsoll.lab.names import OWN_DISK, PARTS
 from plimsoll.lab.tuning.keys import AT_ONCE
 
 _LONGEST_RIG = 16  # as a backend's name (names.labels)
-_NONE = object()
-_SHAPE_NO_RUN = ("limits", "order", "out", "goal_ms", "notify", "fileio")  # they shape no run
+_NONE = object()  # a key that is not there
+_SHAPE_NO_RUN = ("limits", "order", "out", "goal_ms", "notify", "fileio")
 _ENTRIES = ("backends", "scenarios", "hosts")  # lists of what has a name, and may grow
 FACTOR_KEYS = ("factors", "combinations")
 _LONGEST = 60  # of a variant's name: it is part of the name of a folder
@@ -34,8 +34,8 @@ _SAYS_LITTLE = re.compile(r"[0-9.-]+|on|off|default|no-limit|all|none")
 _OF_POOL = {"recordsize", "compression"}  # an emulated disk makes its pool with these
 _SCENARIOS = "scenarios"
 Point = dict[str, Value]  # a value for each factor, by the factor's name
-KeyPath = tuple[str | int, ...]
-_OWN: KeyPath = ("backends", 0)
+_KeyPath = tuple[str | int, ...]
+_OWN: _KeyPath = ("backends", 0)
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ class Variant:
     """A backend at one level of each factor.
 
     `name` is what runs call their backend; `rig` the backend in `lab`, a plain lab.yml with these levels,
-    that they run on. `levels` are labels by factor, the backend's name among them, `of` all that are tried;
-    empty without factors.
+    that they run on. `levels` are labels by factor, the backend's name among them; `all_levels` are those
+    that are tried. Both are empty without factors.
     """
 
     name: str
     rig: str
     levels: dict[str, str]
     lab: Lab
-    of: dict[str, list[str]] = field(default_factory=dict)
+    all_levels: dict[str, list[str]] = field(default_factory=dict)
 
     @property
-    def settings(self) -> Backend:
+    def backend(self) -> Backend:
         """The settings of its backend, at these levels."""
         return self.lab.backend(self.rig)
 
@@ -76,7 +76,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Design:
-    """All runs by name, in their order, the variants they run on, by name, and the lab.yml of it all."""
+    """All runs in their order and the variants that they run on, both by name, and the lab.yml."""
 
     runs: dict[str, PlannedRun]
     variants: dict[str, Variant]
@@ -84,8 +84,8 @@ class Design:
 
     @classmethod
     def of(cls, lab: Lab, extended: Sequence[PlannedRun] | None = None) -> "Design":
-        """Return the plan of `lab`; `extended` are its runs, where they became more."""
-        runs = {run.name: run for run in extended or planned(lab)}
+        """Return the design of `lab`; `extended` are its runs, where it was extended."""
+        runs = {run.name: run for run in extended or plan_runs(lab)}
         return cls(runs, {variant.name: variant for variant in variants(lab)}, lab)
 
     def rig(self, run: PlannedRun) -> str:
@@ -98,14 +98,14 @@ class Design:
         return {variant.rig: variant for variant in reversed(self.variants.values())}
 
 
-def planned(lab: Lab) -> list[PlannedRun]:
+def plan_runs(lab: Lab) -> list[PlannedRun]:
     """Return all runs of `lab` in their order. Pure."""
     names = [variant.name for variant in variants(lab)]
     scenarios = [choice.called for choice in lab.scenarios]
-    return runs_in_order(names, scenarios, lab.repeats, lab.order, lab.seed, mixed=bool(lab.factors))
+    return order_runs(names, scenarios, lab.repeats, lab.order, lab.seed, mixed=bool(lab.factors))
 
 
-def runs_in_order(
+def order_runs(
     backends: Sequence[str],
     scenarios: Sequence[str],
     repeats: int,
@@ -138,8 +138,8 @@ def runs_in_order(
     return runs
 
 
-def extended_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
-    """Return `runs`, and behind them those that `lab` has besides.
+def extend_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
+    """Return `runs`, followed by those that `lab` adds.
 
     Each round has one more repeat of each backend, forwards and backwards in turn; a backend that lacks fewer
     repeats than another comes in as many rounds, evenly spread.
@@ -160,7 +160,7 @@ def extended_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
     found = list(runs)
     shared = max((run.repeat for run in runs), default=0)  # so that forwards and backwards alternate on
     for i in range(rounds):
-        around = [name for name, count in counts.items() if _takes_part(count, rounds, i)]
+        around = [name for name, n in counts.items() if (i + 1) * n // rounds > i * n // rounds]
         if lab.order == "random":
             draw.shuffle(around)
         elif shared % 2:
@@ -175,12 +175,8 @@ def extended_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
     return found
 
 
-def _takes_part(count: int, rounds: int, i: int) -> bool:
-    return (i + 1) * count // rounds > i * count // rounds
-
-
-def alone(runs: Sequence[PlannedRun], further: Sequence[PlannedRun]) -> list[str]:
-    """Return the backends that begin with `further` and share it with none of those that were there."""
+def late_backends(runs: Sequence[PlannedRun], further: Sequence[PlannedRun]) -> list[str]:
+    """Return the new backends in `further`, where none of its runs are on a backend of `runs`."""
     old, new = ({run.backend for run in each} for each in (runs, further))
     return [] if old & new else sorted(new - old)
 
@@ -197,12 +193,12 @@ def variants(lab: Lab) -> list[Variant]:
     names, rigs = set[str](), {backend.name for backend in lab.backends}
     for at, backend in enumerate(lab.backends):
         factors = factors_of(lab, backend.name)
-        called = _rigs(backend, factors, points(lab, backend.name), rigs)
+        called = _rigs(backend, factors, list_points(lab, backend.name), rigs)
         for point, rig in called:
             labels = {factor.name: label_of(factor.path or "", point[factor.name]) for factor in factors}
-            name = unlike(joined(backend.name, [name_of(*each) for each in labels.items()]), names)
+            name = make_unique(join_name(backend.name, labels.items()), names)
             names.add(name)
-            plain = with_levels(lab, at, rig, [(factor, point[factor.name]) for factor in factors])
+            plain = apply_levels(lab, at, rig, [(factor, point[factor.name]) for factor in factors])
             found.append(Variant(name, rig, {BACKEND: backend.name, **labels}, plain, levels))
     return found
 
@@ -230,7 +226,7 @@ def factors_of(lab: Lab, backend: str) -> list[Factor]:
     return [factor for factor in lab.factors if not factor.backends or backend in factor.backends]
 
 
-def points(lab: Lab, backend: str) -> list[Point]:
+def list_points(lab: Lab, backend: str) -> list[Point]:
     """Return the combinations of values on a backend: those that are listed, else all."""
     factors = factors_of(lab, backend)
     if not lab.combinations:
@@ -247,28 +243,30 @@ def points(lab: Lab, backend: str) -> list[Point]:
     return found
 
 
-def how_many(lab: Lab) -> int:
+def count_variants(lab: Lab) -> int:
     """Return the number of variants without making them."""
     if lab.combinations:
         return len(lab.combinations) * len(lab.backends)
-    total = 0
-    for backend in lab.backends:
-        count = 1
-        for factor in factors_of(lab, backend.name):
-            count *= len(factor.values)
-        total += count
-    return total
+    return sum(
+        math.prod(len(factor.values) for factor in factors_of(lab, backend.name)) for backend in lab.backends
+    )
 
 
-def with_levels(lab: Lab, at: int, rig: str, levels: Sequence[tuple[Factor, Value]]) -> Lab:
+def apply_levels(lab: Lab, at: int, rig: str, levels: Sequence[tuple[Factor, Value]]) -> Lab:
     """Return a plain lab.yml of backend number `at`, called `rig`, at these levels. Raises ValueError."""
     said: dict[str, Any] = lab.model_dump(
         mode="json", exclude_unset=True, exclude={"factors", "combinations", "backends"}
     )
     own = lab.backends[at]
-    said["backends"] = [deepcopy(own.model_dump(mode="json", exclude_unset=True)) | {"name": rig}]
+    said["backends"] = [own.model_dump(mode="json", exclude_unset=True) | {"name": rig}]
     for factor, value in levels:
-        set_level(said, own, factor.path or "", value)
+        for place in _find_places(said, own, factor.path or ""):
+            node: Any = said
+            for part in place[:-1]:
+                if isinstance(part, str) and node.get(part) is None:
+                    node[part] = {}
+                node = node[part]
+            node[place[-1]] = value
     return Lab.model_validate(said)
 
 
@@ -283,24 +281,11 @@ def _rigs(
     called: dict[tuple[str, ...], str] = {}
     for each in labels:
         if each not in called:
-            whole = joined(
-                backend.name, [name_of(factor.name, label) for factor, label in zip(kept, each, strict=True)]
-            )
+            whole = join_name(backend.name, zip((factor.name for factor in kept), each, strict=True))
             short = whole if len(whole) <= _LONGEST_RIG else backend.name[: _LONGEST_RIG - 3].rstrip("-")
-            called[each] = unlike(short, taken, _LONGEST_RIG)
+            called[each] = make_unique(short, taken, _LONGEST_RIG)
             taken.add(called[each])
     return [(point, called[each]) for point, each in zip(among, labels, strict=True)]
-
-
-def set_level(said: dict[str, Any], backend: Backend, key: str, value: Value) -> None:
-    """Set `key` to `value` in `said`, a lab.yml as data, whose backend is `backend`. Raises ValueError."""
-    for place in places(said, backend, key):
-        node: Any = said
-        for part in place[:-1]:
-            if isinstance(part, str) and node.get(part) is None:
-                node[part] = {}
-            node = node[part]
-        node[place[-1]] = value
 
 
 def needs_own_clone(backend: Backend, key: str) -> bool:
@@ -315,24 +300,27 @@ def needs_own_clone(backend: Backend, key: str) -> bool:
     return top == "disk"
 
 
-def places(said: dict[str, Any], backend: Backend, key: str) -> list[KeyPath]:
-    """Return the places of `key` in `said`. Raises ValueError, which says what is missing or unknown."""
+def _find_places(said: dict[str, Any], backend: Backend, key: str) -> list[_KeyPath]:
+    """Return the places of `key` in `said`, a lab.yml as data, whose one backend is `backend`.
+
+    Raises ValueError, which says what is missing or unknown.
+    """
     top, _, rest = key.partition(".")
     if not rest:
-        raise ValueError(f"{key} is no key that can be varied; see docs/factors.md")
+        raise ValueError(f"{key} cannot be varied; see docs/factors.md")
     if top == "tuning":
-        return _tuned(backend, rest)
+        return _find_tuned(backend, rest)
     if top in ("disk", "clone"):
         if getattr(backend, top) is None:
             raise ValueError(f"{backend.name} has no {top}")
         return [(*_OWN, top, *rest.split("."))]
     if top == "saturator":
         if backend.saturator is None and not said.get("saturator"):
-            raise ValueError(f"{backend.name} has no saturator: add one, or name the backends that have")
+            raise ValueError(f"{backend.name} has no saturator: add one, or name the backends that have one")
         return [(*(_OWN if backend.saturator else ()), "saturator", *rest.split("."))]
     if top == _SCENARIOS:
         name, _, below = rest.partition(".")
-        found = _scenarios(said)
+        found = _find_scenarios(said)
         if name not in found or not below:
             raise ValueError(f"{name} is not one of scenarios: {', '.join(found)}")
         return [(*found[name], *below.split("."))]
@@ -341,9 +329,9 @@ def places(said: dict[str, Any], backend: Backend, key: str) -> list[KeyPath]:
     )
 
 
-def _scenarios(said: dict[str, Any]) -> dict[str, KeyPath]:
+def _find_scenarios(said: dict[str, Any]) -> dict[str, _KeyPath]:
     """Return where each scenario lies, by its name; a member of several together is called ENTRY/MEMBER."""
-    found: dict[str, KeyPath] = {}
+    found: dict[str, _KeyPath] = {}
     for i, entry in enumerate(said[_SCENARIOS]):
         called = str(entry.get("name") or entry.get("scenario"))
         found[called] = (_SCENARIOS, i)
@@ -353,7 +341,8 @@ def _scenarios(said: dict[str, Any]) -> dict[str, KeyPath]:
     return found
 
 
-def _tuned(backend: Backend, rest: str) -> list[KeyPath]:
+def _find_tuned(backend: Backend, rest: str) -> list[_KeyPath]:
+    """Return the places of a key below `tuning`: `*` stands for each of its disks, or datasets."""
     group, _, below = rest.partition(".")
     if group not in ("disks", "datasets"):
         return [(*_OWN, "tuning", *rest.split("."))]
@@ -380,7 +369,7 @@ def _tuned(backend: Backend, rest: str) -> list[KeyPath]:
         named = list(disk.devices) if group == "disks" else [disk.dataset] if disk.dataset else []
     if not named:
         raise ValueError(
-            f"{backend.name}: no {group} of it are known: name them in key (tuning.{group}.NAME.{name}), or "
+            f"{backend.name}: its {group} are not known: name them in key (tuning.{group}.NAME.{name}), or "
             "name the backends that have them"
         )
     return [(*_OWN, "tuning", group, each, name) for each in named]
@@ -413,12 +402,12 @@ def name_of(factor: str, label: str) -> str:
     return f"{_NOT_IN_NAMES.sub('-', factor)}-{name}" if _SAYS_LITTLE.fullmatch(name) else name
 
 
-def joined(backend: str, levels: Sequence[str]) -> str:
-    """Return the name of a backend at `levels`, not too long for the name of a folder."""
-    return "-".join([backend, *levels])[:_LONGEST].rstrip("-")
+def join_name(backend: str, labels: Iterable[tuple[str, str]]) -> str:
+    """Return the name of a backend at levels (factor, label), not too long for the name of a folder."""
+    return "-".join([backend, *(name_of(*each) for each in labels)])[:_LONGEST].rstrip("-")
 
 
-def unlike(name: str, taken: set[str], longest: int = _LONGEST) -> str:
+def make_unique(name: str, taken: set[str], longest: int = _LONGEST) -> str:
     """Return `name`, or where it is `taken`, `name` with a number behind it."""
     found, number = name, 1
     while found in taken:
@@ -430,7 +419,7 @@ def unlike(name: str, taken: set[str], longest: int = _LONGEST) -> str:
 
 @dataclass(frozen=True)
 class VolumeChoice:
-    """One such key.
+    """The volumes that a key of lab.yml is for: those that it names, or all where the lab puts a clone.
 
     `does` is what it does to a volume (measure), `leaves` what is said of one that it leaves, `named` are the
     backends in it; `may` is what somebody allows who names a site that exists.
@@ -457,7 +446,7 @@ class VolumeChoice:
         ]
 
     def left_out(self, lab: Lab) -> list[str]:
-        """Return the backends that are not chosen although nobody said so, each with the reason."""
+        """Return the backends that are not chosen where the key names none, each with the reason."""
         if self.named:
             return []
         return [
@@ -497,13 +486,13 @@ def preconditioned_rigs(lab: Lab) -> list[str]:
 
 
 def left_out(lab: Lab) -> list[str]:
-    """Return what keys of lab.yml leave out although nobody said so, each with the reason."""
+    """Return what keys of lab.yml leave out without being asked to, each with the reason."""
     choices = (filled_volumes(lab), measured_volumes(lab))
     return [sentence for choice in choices if choice for sentence in choice.left_out(lab)]
 
 
 @dataclass(frozen=True)
-class Change:
+class KeyChange:
     """A key of lab.yml that is not as it was. `refusal` says why it is not taken over, and what to do.
 
     None as a value: it is not there.
@@ -520,29 +509,25 @@ class Change:
         return f"{self.key}: {_shown(self.now)} in the file, {_shown(self.before)} in this experiment"
 
 
-def changes(before: Lab, now: Lab) -> list[Change]:
+def find_key_changes(before: Lab, now: Lab) -> list[KeyChange]:
     """Return what differs, key by key; a backend, scenario or host that is new is one change."""
     found = list(_changes(_by_name(before), _by_name(now), ""))
     if not any(change.key in FACTOR_KEYS for change in found):
         return found
-    kept = _keeps(variants(before), variants(now))
+    # Further levels are welcome where all combinations are still there, and mean what they meant.
+    there = {variant.name: variant for variant in variants(now)}
+    kept = all(
+        (other := there.get(each.name)) is not None
+        and each.rig == other.rig
+        and not any(change.refusal for change in find_key_changes(each.lab, other.lab))
+        for each in variants(before)
+    )
     return [
         replace(change, refusal=None) if change.key in FACTOR_KEYS and kept else change for change in found
     ]
 
 
-def _keeps(before: Sequence[Variant], now: Sequence[Variant]) -> bool:
-    """Return whether all combinations of levels are still there, and mean what they meant."""
-    there = {variant.name: variant for variant in now}
-    return all(
-        (other := there.get(each.name)) is not None
-        and each.rig == other.rig
-        and not any(change.refusal for change in changes(each.lab, other.lab))
-        for each in before
-    )
-
-
-def _changes(before: Mapping[str, Any], now: Mapping[str, Any], at: str) -> Iterator[Change]:
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any], at: str) -> Iterator[KeyChange]:
     for name in dict.fromkeys((*before, *now)):
         key = f"{at}.{name}" if at else name
         old, new = before.get(name, _NONE), now.get(name, _NONE)
@@ -552,7 +537,7 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any], at: str) -> Iter
             yield from _changes(old, new, key)
         else:
             one, other = (None if value is _NONE else value for value in (old, new))
-            yield Change(key, one, other, _refusal(key, one, other))
+            yield KeyChange(key, one, other, _refusal(key, one, other))
 
 
 def _refusal(key: str, before: Any, now: Any) -> str | None:
@@ -563,7 +548,7 @@ def _refusal(key: str, before: Any, now: Any) -> str | None:
     if kind in _ENTRIES and rest and "." not in rest:
         return None if before is None else "its runs are part of this experiment: put it back"
     if kind == "repeats":
-        return None if now > before else f"runs that are planned stay: give {before} or more"
+        return None if now > before else f"planned runs stay: give {before} or more"
     if kind in _ENTRIES:
         return (
             "runs before and after it could not be compared: put it back, and give what is changed a name of "

@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,31 +24,31 @@ from plimsoll.lab.clones import find_driver
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import (
     PlannedRun,
-    alone,
-    changes,
-    extended_runs,
+    extend_runs,
+    find_key_changes,
+    late_backends,
     left_out,
-    planned,
+    plan_runs,
     variants,
 )
 from plimsoll.lab.experiment.folder import (
     ExperimentFolder,
     NoExperimentError,
-    aside_name,
     find_experiment,
     make_folder,
+    set_aside_label,
 )
 from plimsoll.lab.experiment.labfile import REPLAY, Lab
 from plimsoll.lab.experiment.machines import Lock, Machines, lock_machine
-from plimsoll.lab.experiment.notices import Notices, RunResult, Say, open_notices, result_of
+from plimsoll.lab.experiment.notices import LogLine, Notices, RunResult, failure_result, open_notices
 from plimsoll.lab.experiment.problems import read_checked, read_lab
-from plimsoll.lab.experiment.rig import Rig, by_variant, rigs_of
-from plimsoll.lab.experiment.run import RigRun
-from plimsoll.lab.experiment.scenarios import TraitsByScenario, prepare, traits_of
-from plimsoll.lab.experiment.status.status import shown_beside, stamped
+from plimsoll.lab.experiment.rig import Rig, build_rigs, rigs_by_variant
+from plimsoll.lab.experiment.run import Run
+from plimsoll.lab.experiment.scenarios import TraitsByScenario, prepare_members, read_traits
+from plimsoll.lab.experiment.status.status import show_beside, stamped
 from plimsoll.lab.experiment.status.text import describe_phase
-from plimsoll.lab.experiment.status.watch import Watch
-from plimsoll.lab.experiment.volumes import Preconditioning, Volumes
+from plimsoll.lab.experiment.status.watch import StatusReader
+from plimsoll.lab.experiment.volumes import VolumeFilling, VolumeMeasurement
 from plimsoll.lab.steps.step import Command, Step, as_shell
 from plimsoll.lab.tuning import put_back, put_back_all
 from plimsoll.rundir.names import REPORT_FILE, RUNS_FOLDER
@@ -73,7 +72,7 @@ from plimsoll.scenarios.k6.build import k6_program
 @click.option(
     "--extend",
     is_flag=True,
-    help="As --resume, with the further repeats, backends and scenarios that LAB.yml has by now.",
+    help="As --resume, with the repeats, backends and scenarios that were added to LAB.yml.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 @progress_option
@@ -110,10 +109,18 @@ def run(
     """  # noqa: D301 \b is click's: keep these lines as they are
     try:
         live = LiveFigures(metrics, metrics_remote)
-        result = _carried_out(file, _Start(resume, retry_set_aside, extend), live, progress, channels)
+        if resume or retry_set_aside or extend:
+            folder, lab = _find_begun(file, extend)
+        elif file is None:
+            example = "plimsoll run examples/one-machine.yml"
+            raise SettingsError(f"LAB.yml: is missing: name the experiment: {example}")
+        else:
+            lab, _ = read_checked(file)  # before a folder is made
+            folder = make_folder(lab)
+        result = _run(folder, lab, file, retry_set_aside, live, progress, channels)
     except PlimsollError as error:
         if as_json:
-            click.echo(result_of(error).model_dump_json(indent=2))
+            click.echo(failure_result(error).model_dump_json(indent=2))
         raise
     if as_json:
         click.echo(result.model_dump_json(indent=2))
@@ -122,65 +129,36 @@ def run(
     ctx.exit(0 if result.exit_reason == "finished" else 1)
 
 
-@dataclass(frozen=True)
-class _Start:
-    """How it starts: anew, or going on with what was begun."""
-
-    resume: bool
-    retry_set_aside: bool
-    extend: bool
-
-    @property
-    def goes_on(self) -> bool:
-        """True where an experiment was begun before."""
-        return self.resume or self.retry_set_aside or self.extend
-
-
-@dataclass
-class ExperimentOutcome:
-    """The outcome of an experiment: the runs finished and not done, and what was set aside with the reason.
-
-    That is a backend, or a scenario on one: `aside_name`. `not_measured`: volumes whose cells of fileio are
-    not all finished, with the reason.
-    """
-
-    finished: list[str] = field(default_factory=list)
-    not_done: list[str] = field(default_factory=list)
-    set_aside: dict[str, str] = field(default_factory=dict)
-    not_measured: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def well(self) -> bool:
-        """Return whether every run is finished, and every volume measured."""
-        return not self.not_done and not self.not_measured
-
-
-def _carried_out(
+def _run(
+    folder: ExperimentFolder,
+    lab: Lab,
     file: Path | None,
-    start: _Start,
+    retry_set_aside: bool,
     live: LiveFigures,
     progress: bool | None,
     channels: Mapping[str, Any],
 ) -> RunResult:
     """Carry the experiment out and write its report. Raises PlimsollError where it cannot begin or go on."""
-    folder, lab = _begun(file, start.extend) if start.goes_on else _new(file)
-    kinds = traits_of(lab, str(file or folder.path))
-    _account(lab)
+    kinds = read_traits(lab, str(file or folder.path))
+    # The password of the lab's own site is no secret.
+    if all(find_driver(backend.clone).has_own_site for backend in lab.backends):
+        os.environ.setdefault("PLIMSOLL_USER", "admin")
+        os.environ.setdefault("PLIMSOLL_PASSWORD", "plimsoll-clone")
     names = {member.scenario for choice in lab.scenarios for member in choice.members}
     if any(find_scenario(name).runs_on_k6 for name in names - {REPLAY}):
         k6_program(_say)  # built now if needed, so that no run begins with a build
-    if start.retry_set_aside:
+    if retry_set_aside:
         folder.journal.try_again()
-    prepare(lab, _say)
+    prepare_members(lab, _say)
     for sentence in left_out(lab):
         _say(f"{sentence}.")
     _say(f"The experiment is in {folder.path}.")
     try:
         notices = open_notices(lab.notify, lab.name, folder.path, channels, _say)
         fancy = is_shown(progress) and sys.stderr.isatty()
-        beside = shown_beside(lambda: Watch(folder), fancy, describe_phase)
-        with live.show(folder.path, _say), notices.around(), beside:
-            outcome = run_experiment(Experiment(lab, folder, kinds, _say, notices))
+        beside = show_beside(lambda: StatusReader(folder), fancy, describe_phase)
+        with live.show(folder.path, _say), notices.send_on_error(), beside:
+            result = run_experiment(Experiment(lab, folder, kinds, _say, notices))
     except KeyboardInterrupt:
         why = f"Interrupted; nothing is left behind. To continue: plimsoll run --resume {folder.path}"
         _say(why)
@@ -189,28 +167,14 @@ def _carried_out(
         if not folder.journal.path.exists():  # it did not even begin
             shutil.rmtree(folder.path, ignore_errors=True)
         raise
-    report = _report(folder)
-    result = RunResult(
-        directory=str(folder.path),
-        report=str(report) if report else None,
-        **vars(outcome),
-        exit_reason="finished" if outcome.well else "unfinished",
-        error=None if outcome.well else "; ".join(_unfinished(outcome)),
-    )
-    notices.ended(result)
+    result.report = _write_report(folder)
+    notices.send_end(result)
     notices.close()
     return result
 
 
-def _new(file: Path | None) -> tuple[ExperimentFolder, Lab]:
-    if file is None:
-        raise SettingsError("LAB.yml: is missing: name the experiment: plimsoll run examples/one-machine.yml")
-    lab, _ = read_checked(file)  # before a folder is made
-    return make_folder(lab), lab
-
-
-def _begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
-    """Find the experiment to go on with. Raises SettingsError."""
+def _find_begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
+    """Return the experiment to go on with, with `extend` as the file says by now. Raises SettingsError."""
     if extend and (file is None or file.is_dir()):
         raise SettingsError("--extend: takes the changed LAB.yml: plimsoll run --extend LAB.yml")
     try:
@@ -222,40 +186,34 @@ def _begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
     if extend:
         _extend(folder, read_checked(file)[0], file)
     else:
-        for change in changes(folder.settings(), read_lab(file)):
+        for change in find_key_changes(folder.settings(), read_lab(file)):
             _say(f"{file}: {change.sentence}: ignored; {change.refusal or '--extend takes it over'}.")
     return folder, folder.settings()
 
 
 def _extend(folder: ExperimentFolder, lab: Lab, file: Path) -> None:
-    """Take over what `lab` has besides. Raises SettingsError with every change that cannot be."""
+    """Take over what `lab` adds. Raises SettingsError with every change that cannot be taken over."""
     before = folder.settings()
-    found = changes(before, lab)
+    found = find_key_changes(before, lab)
     if problems := [f"{file}: {change.sentence}: {change.refusal}" for change in found if change.refusal]:
         raise SettingsError("\n".join(problems))
-    if folder.journal.is_held:
-        raise SettingsError(f"--extend: {folder.path} is being carried out: stop it first, or wait for it")
-    runs = folder.planned() or planned(before)
-    further = extended_runs(runs, lab)[len(runs) :]
+    if folder.journal.is_locked:
+        raise SettingsError(f"--extend: {folder.path} is running: stop it first, or wait for it")
+    runs = folder.extended_runs() or plan_runs(before)
+    further = extend_runs(runs, lab)[len(runs) :]
     folder.extend(lab, [*runs, *further])
     for change in found:
         _say(f"{file}: {change.sentence}: taken over.")
     _say(f"{counted(len(further), 'run')} more, {len(runs) + len(further)} in all.")
-    if late := alone(runs, further):
+    if late := late_backends(runs, further):
         _say(
             f"All runs on {', '.join(late)} come after those on the others, so what drifts in between looks "
             "like a difference: raise repeats too, and they alternate."
         )
 
 
-def _account(lab: Lab) -> None:
-    """Log in as the administrator where all clones are of the lab's own site: its password is no secret."""
-    if all(find_driver(backend.clone).has_own_site for backend in lab.backends):
-        os.environ.setdefault("PLIMSOLL_USER", "admin")
-        os.environ.setdefault("PLIMSOLL_PASSWORD", "plimsoll-clone")
-
-
-def _report(folder: ExperimentFolder) -> Path | None:
+def _write_report(folder: ExperimentFolder) -> str | None:
+    """Write the report, and return its path; None where there is nothing to report, or it failed."""
     subjects = folder.runs or ([folder.fileio] if folder.fileio.exists() else [])
     if not subjects:
         return None
@@ -267,7 +225,7 @@ def _report(folder: ExperimentFolder) -> Path | None:
         return None
     for sentence in made.sentences():
         _say(sentence)
-    return path
+    return str(path)
 
 
 def _summary(result: RunResult) -> list[str]:
@@ -278,7 +236,7 @@ def _summary(result: RunResult) -> list[str]:
     return [*lines, f"Report: {result.report}"] if result.report else lines
 
 
-def _unfinished(of: ExperimentOutcome | RunResult) -> list[str]:
+def _unfinished(of: RunResult) -> list[str]:
     lines = [printable(f"{name} was set aside: {why}", 2000) for name, why in of.set_aside.items()]
     if lines:
         lines.append("To try again what was set aside: plimsoll run --retry-set-aside")
@@ -286,7 +244,7 @@ def _unfinished(of: ExperimentOutcome | RunResult) -> list[str]:
         printable(f"fileio on {name} is not finished: {why}", 2000) for name, why in of.not_measured.items()
     ]
     if of.not_measured:
-        lines.append("To measure what lacks of the volumes: plimsoll run --resume")
+        lines.append("To measure the rest of the volumes: plimsoll run --resume")
     return [*lines, f"Not done: {', '.join(of.not_done)}"] if of.not_done else lines
 
 
@@ -295,23 +253,23 @@ def _say(text: str) -> None:
 
 
 class Experiment:
-    """An experiment in its folder, new or begun. `kinds`: what is to be known of its scenarios."""
+    """An experiment in its folder, new or begun."""
 
     def __init__(
-        self, lab: Lab, folder: ExperimentFolder, kinds: TraitsByScenario, say: Say, notices: Notices
+        self, lab: Lab, folder: ExperimentFolder, kinds: TraitsByScenario, say: LogLine, notices: Notices
     ) -> None:
         self._lab, self._folder, self._kinds = lab, folder, kinds
         self._say, self._notices = say, notices
         self._said: set[str] = set()
         self._aside: set[str] = set()
         self._locks: dict[str, Lock] = {}
-        self._runs = folder.planned() or planned(lab)
+        self._runs = folder.extended_runs() or plan_runs(lab)
         self._variants = {variant.name: variant for variant in variants(lab)}
-        self._volumes = Volumes(lab, folder, say, notices)
-        self._preconditioning = Preconditioning(lab, folder, say)
+        self._volumes = VolumeMeasurement(lab, folder, say, notices)
+        self._preconditioning = VolumeFilling(lab, folder, say)
         self._made_rigs: set[str] = set()
 
-    async def carry_out(self) -> ExperimentOutcome:
+    async def carry_out(self) -> RunResult:
         """Do what is not finished yet, and remove everything that was made. Raises LabError.
 
         Cancelled, it removes everything as well; the runs that are finished stay.
@@ -323,105 +281,102 @@ class Experiment:
                 who = f"experiment {self._lab.name} in {self._folder.path}"
                 self._locks[machine.name] = await stack.enter_async_context(lock_machine(machine, who))
                 await put_back_all(machine, self._say)
-            stack.enter_context(self._folder.journal.held())
+            stack.enter_context(self._folder.journal.lock())
             self._folder.journal.note("begun")
-            rigs = await rigs_of(self._lab, machines, self._tell)
+            rigs = await build_rigs(self._lab, machines, self._note_step)
             for rig in rigs:
-                rig.on_group = partial(self._stepped, rig.name)
+                rig.on_group = partial(self._note_group, rig.name)
             try:
-                await self._with(rigs, machines)
+                await self._do_runs(rigs, machines)
             finally:
-                await self._removed(rigs)
-        outcome = self._outcome()
-        self._folder.journal.note("ended", finished=len(outcome.finished), not_done=len(outcome.not_done))
-        return outcome
+                await self._remove_backends(rigs)
+        result = self._result()
+        self._folder.journal.note("ended", finished=len(result.finished), not_done=len(result.not_done))
+        return result
 
-    async def _with(self, rigs: list[Rig], machines: Machines) -> None:
-        rig_of = by_variant(rigs)
+    async def _do_runs(self, rigs: list[Rig], machines: Machines) -> None:
+        rig_of = rigs_by_variant(rigs)
         self._aside = set(self._folder.journal.set_aside)
         standing = {rig_of[name].name: rig_of[name] for name in rig_of if name not in self._aside}
         for rig in standing.values():
-            await self._tidied(rig)
+            try:
+                await self._clear_backend(rig)
+            except PlimsollError as error:
+                why = f"cannot remove what an earlier experiment left behind: {error}"
+                raise LabError(f"{rig.name}: {why}") from None
         for rig in standing.values():
-            if self._volumes.is_due(rig.name) or self._is_to_be_filled(rig, rig_of):
-                await self._made_early(rig)
-        for run in (run for run in self._runs if not self._folder.finished(run.name)):
-            while not self._is_aside(run) and not self._folder.finished(run.name):
+            if self._volumes.needs_measuring(rig.name) or self._is_to_be_filled(rig, rig_of):
+                await self._create_early(rig)
+        for run in (run for run in self._runs if not self._folder.is_finished(run.name)):
+            while not self._is_aside(run) and not self._folder.is_finished(run.name):
                 rig = rig_of[run.backend]
-                rig.wear(run.backend)
+                rig.use_variant(run.backend)
                 try:
                     if rig.name not in self._made_rigs:
-                        await self._made(rig)
-                    await self._once(run, rig, machines)
+                        await self._create_backend(rig)
+                    await self._do_run(run, rig, machines)
                 except PlimsollError as error:
-                    pause_s = self._failed(run, rig.name in self._made_rigs, str(error))
+                    pause_s = self._note_failure(run, rig.name in self._made_rigs, str(error))
                     self._made_rigs.discard(rig.name)
                     # What stays is found again, and named at the end.
                     with contextlib.suppress(PlimsollError):
-                        await self._cleared(rig)
+                        await self._clear_backend(rig)
                     await asyncio.sleep(pause_s)
 
     def _is_to_be_filled(self, rig: Rig, rig_of: Mapping[str, Rig]) -> bool:
         """Return whether its volume is to be full and used, and it has a run that is not finished."""
-        left = (run for run in self._runs if not self._folder.finished(run.name))
-        return self._preconditioning.takes(rig.name) and any(rig_of[run.backend] is rig for run in left)
+        left = (run for run in self._runs if not self._folder.is_finished(run.name))
+        return self._preconditioning.needs_filling(rig.name) and any(
+            rig_of[run.backend] is rig for run in left
+        )
 
-    async def _cleared(self, rig: Rig) -> None:
-        """Remove what there is of a backend; what its volume is filled with may be of use yet."""
-        await rig.clear(self._say, filling=not self._preconditioning.takes(rig.name))
+    async def _clear_backend(self, rig: Rig) -> None:
+        """Remove what there is of a backend, but for a filling of its volume that may still be of use."""
+        await rig.clear(self._say, filling=not self._preconditioning.needs_filling(rig.name))
 
-    async def _tidied(self, rig: Rig) -> None:
-        """Remove what a crash left of this backend."""
+    async def _create_early(self, rig: Rig) -> None:
+        """Create a backend whose volume is prepared first; if that fails, its first run tries again."""
         try:
-            await self._cleared(rig)
+            await self._create_backend(rig)
         except PlimsollError as error:
-            raise LabError(
-                f"{rig.name}: cannot remove what an earlier experiment left behind: {error}"
-            ) from None
-
-    async def _made_early(self, rig: Rig) -> None:
-        """Make a backend whose volume is to be filled or measured early; its first run tries again."""
-        try:
-            await self._made(rig)
-        except PlimsollError as error:
-            self._say(f"{rig.name}: cannot be made, so its volume is not filled or measured yet: {error}")
+            self._say(f"{rig.name}: cannot be set up, so its volume is not filled or measured yet: {error}")
             with contextlib.suppress(PlimsollError):
-                await self._cleared(rig)
+                await self._clear_backend(rig)
 
-    async def _made(self, rig: Rig) -> None:
-        """Make a backend, and fill and measure its volume unless that is done."""
+    async def _create_backend(self, rig: Rig) -> None:
+        """Create a backend, and fill and measure its volume unless that is done."""
         self._say(f"{rig.name}: setting up ...")
         self._folder.journal.note("making", backend=rig.name)
-        await self._cleared(rig)
-        await rig.made(self._folder.tuning(rig.name))
+        await self._clear_backend(rig)
+        await rig.create(self._folder.tuning(rig.name))
         self._folder.journal.note("made", backend=rig.name)
-        await self._locks[rig.machine.name].hold()
-        await self._preconditioning.bring_about(rig)
-        await self._volumes.measure(rig)
+        await self._locks[rig.machine.name].take()
+        await self._preconditioning.fill_if_due(rig)
+        await self._volumes.measure_if_due(rig)
         self._made_rigs.add(rig.name)
 
-    async def _once(self, run: PlannedRun, rig: Rig, machines: Machines) -> None:
+    async def _do_run(self, run: PlannedRun, rig: Rig, machines: Machines) -> None:
         self._say(
             f"run {run.number} of {len(self._runs)}: {run.scenario} on {run.backend}, repeat {run.repeat} ..."
         )
         self._folder.journal.note("run begun", run=run.name, backend=run.backend)
-        await self._locks[rig.machine.name].hold()  # it was lost if the connection broke
+        await self._locks[rig.machine.name].take()  # it was lost if the connection broke
         variant, total = self._variants[run.backend], len(self._runs)
-        once = RigRun(variant, run, total, rig, machines.here, self._folder, self._kinds, self._once_only)
-        directory = await once.done()
+        once = Run(variant, run, total, rig, machines.here, self._folder, self._kinds, self._say_once)
+        directory = await once.execute()
         self._folder.journal.note("run finished", run=run.name, backend=run.backend, scenario=run.scenario)
         self._say(f"run {run.number} of {len(self._runs)}: finished: {directory}")
 
-    def _once_only(self, text: str) -> None:
+    def _say_once(self, text: str) -> None:
         """Report once what is the same in every run, such as what a host lacks."""
         if text not in self._said:
             self._said.add(text)
             self._say(text)
 
     def _is_aside(self, run: PlannedRun) -> bool:
-        return not self._aside.isdisjoint((run.backend, aside_name(run.backend, run.scenario)))
+        return not self._aside.isdisjoint((run.backend, set_aside_label(run.backend, run.scenario)))
 
-    def _failed(self, run: PlannedRun, made: bool, why: str) -> float:
+    def _note_failure(self, run: PlannedRun, made: bool, why: str) -> float:
         """Note it, and return the seconds to wait; what failed too often is set aside.
 
         That is the scenario on this backend, or the backend if the scenario did not come to begin. `made`:
@@ -429,10 +384,10 @@ class Experiment:
         """
         journal = self._folder.journal
         self._say(failure := self._failure(run, why))
-        self._notices.tell("failure", "run failed", failure.partition(": ")[0], [failure])
+        self._notices.send("failure", "run failed", failure.partition(": ")[0], [failure])
         scenario = run.scenario if made and journal.attempt(run.name) else None
         journal.note("run failed", run=run.name, backend=run.backend, scenario=scenario, why=why)
-        failures, name = journal.failures(run.backend, scenario), aside_name(run.backend, scenario)
+        failures, name = journal.failures(run.backend, scenario), set_aside_label(run.backend, scenario)
         if failures < self._lab.limits.failures:
             pause_s = self._lab.limits.pause_s(failures)
             self._say(f"{name}: failed {counted(failures, 'time')} in a row; trying again in {pause_s:g} s.")
@@ -441,7 +396,7 @@ class Experiment:
             f"{name}: set aside after {counted(failures, 'failure')} in a row; the rest goes on. To try it "
             f"again: plimsoll run --retry-set-aside {self._folder.path}"
         )
-        self._notices.tell("set-aside", "set aside", f"{name} was set aside", [failure])
+        self._notices.send("set-aside", "set aside", f"{name} was set aside", [failure])
         journal.note("set aside", backend=run.backend, scenario=scenario, why=why)
         self._aside.add(name)
         return 0.0
@@ -455,10 +410,10 @@ class Experiment:
             f"Output: {self._folder.output(run.name)}"
         )
 
-    def _stepped(self, backend: str, says: str) -> None:
+    def _note_group(self, backend: str, says: str) -> None:
         self._folder.journal.note("step", sync=False, backend=backend, says=says)
 
-    async def _removed(self, rigs: list[Rig]) -> None:
+    async def _remove_backends(self, rigs: list[Rig]) -> None:
         """Remove everything, also when the program is interrupted. Raises LabError with all that stays."""
         self._folder.journal.note("removing", sync=False)
         problems = []
@@ -467,7 +422,7 @@ class Experiment:
                 if rig.stands:
                     # Half of it may be gone: whatever remains is found below.
                     with contextlib.suppress(LabError):
-                        await rig.do(rig.remove(self._preconditioning.takes(rig.name)))
+                        await rig.do(rig.remove(self._preconditioning.needs_filling(rig.name)))
                 await rig.clear(self._say)
                 await put_back(rig.machine, self._folder.tuning(rig.name))
             except PlimsollError as error:
@@ -475,27 +430,32 @@ class Experiment:
         if problems:
             raise LabError("\n".join([*problems, "remove the cause, then run plimsoll lab clean"]))
 
-    def _outcome(self) -> ExperimentOutcome:
+    def _result(self) -> RunResult:
         names = [run.name for run in self._runs]
-        finished = [name for name in names if self._folder.finished(name)]
-        return ExperimentOutcome(
-            finished,
-            [name for name in names if name not in finished],
-            self._folder.journal.set_aside,
-            self._volumes.not_measured(),
+        finished = [name for name in names if self._folder.is_finished(name)]
+        result = RunResult(
+            directory=str(self._folder.path),
+            finished=finished,
+            not_done=[name for name in names if name not in finished],
+            set_aside=self._folder.journal.set_aside,
+            not_measured=self._volumes.not_measured(),
+            exit_reason="finished",
         )
+        if result.not_done or result.not_measured:
+            result.exit_reason, result.error = "unfinished", "; ".join(_unfinished(result))
+        return result
 
-    def _tell(self, backend: str, step: Step) -> None:
+    def _note_step(self, backend: str, step: Step) -> None:
         line: dict[str, Any] = {"backend": backend, "command": as_shell(step)}
         if isinstance(step, Command):
             line |= {"words": list(step.words)}
         append_line(self._folder.commands, line, sync=False)
 
 
-def run_experiment(experiment: Experiment) -> ExperimentOutcome:
+def run_experiment(experiment: Experiment) -> RunResult:
     """Carry `experiment` out; Ctrl-C, TERM and a closed terminal end it well, with KeyboardInterrupt."""
 
-    async def main() -> ExperimentOutcome:
+    async def main() -> RunResult:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 we are in one
         for number in (signal.SIGTERM, signal.SIGHUP):

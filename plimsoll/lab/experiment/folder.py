@@ -64,7 +64,7 @@ class ExperimentFolder:
         """The finished runs, in the order of the experiment."""
         return sorted(path for path in (self.path / RUNS_FOLDER).iterdir() if path.is_dir())
 
-    def finished(self, name: str) -> bool:
+    def is_finished(self, name: str) -> bool:
         """Return whether the run of this name is finished."""
         return any((self.path / RUNS_FOLDER / name / file).is_file() for file in (FACTS_FILE, TOGETHER_FILE))
 
@@ -110,7 +110,7 @@ class ExperimentFolder:
             raise write_error(there, error) from None
         return there
 
-    def planned(self) -> list[PlannedRun] | None:
+    def extended_runs(self) -> list[PlannedRun] | None:
         """Return all runs of an experiment that was extended; None where the settings say it all.
 
         Raises SettingsError.
@@ -219,7 +219,7 @@ class Journal:
         append_line(self.path, line, sync)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold it while the experiment is carried out. Raises LabError where another process does."""
         new = not self.path.exists()
         with self.path.open("ab") as file:
@@ -228,12 +228,12 @@ class Journal:
             until_s = time.monotonic() + _LOOK_S
             while not _locked(file.fileno(), fcntl.LOCK_EX):
                 if time.monotonic() > until_s:
-                    raise LabError(f"{self.path.parent}: another process carries this experiment out")
+                    raise LabError(f"{self.path.parent}: another process is running this experiment")
                 time.sleep(0.05)
             yield
 
     @property
-    def is_held(self) -> bool:
+    def is_locked(self) -> bool:
         """True while a process of this machine carries the experiment out."""
         try:
             with self.path.open("rb") as file:
@@ -256,7 +256,7 @@ class Journal:
         )
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """True if the experiment came to its end and was not begun again since."""
         last = [line["what"] for line in read_lines(self.path) if line.get("what") in ("begun", "ended")]
         return bool(last) and last[-1] == "ended"
@@ -287,7 +287,7 @@ class Journal:
             if line.get("what") == _TRIED_AGAIN:
                 found.clear()
             if line.get("what") == "set aside" and isinstance(line.get("backend"), str):
-                found[aside_name(line["backend"], line.get("scenario"))] = str(line.get("why", ""))
+                found[set_aside_label(line["backend"], line.get("scenario"))] = str(line.get("why", ""))
         return found
 
     def try_again(self) -> None:
@@ -295,7 +295,7 @@ class Journal:
         self.note(_TRIED_AGAIN)
 
 
-def aside_name(backend: str, scenario: str | None) -> str:
+def set_aside_label(backend: str, scenario: str | None) -> str:
     """Return what is set aside, as people read it; without `scenario` it is the backend. Pure."""
     return f"{scenario} on {backend}" if scenario else backend
 

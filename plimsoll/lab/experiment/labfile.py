@@ -60,7 +60,7 @@ class Phases(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _open_end(cls, said: Any) -> Any:
-        """Leave nothing behind an open end."""
+        """Let nothing follow an open end."""
         if isinstance(said, dict) and said.get("during_s", ...) is None and "after_s" not in said:
             return {**said, "after_s": 0.0}
         return said
@@ -258,7 +258,7 @@ class Factor(StrictModel):
     values: list[Value] = Field(
         min_length=2,
         max_length=64,
-        description="Values to try. The first is what the others are held against.",
+        description="Values to try. The others are compared with the first.",
     )
     backends: list[Name] = Field([], description="Backends to vary it on. Default: all.")
 
@@ -278,7 +278,7 @@ class Fileio(Matrix):
         description="Backends whose volumes to measure. Default: all whose clone the lab puts on a disk.",
     )
     fsync: FsyncMatrix | None = Field(
-        None, description="What of fsyncs to measure with fio, after sysbench: see docs/fileio.md."
+        None, description="What to measure of fsyncs with fio, after sysbench: see docs/fileio.md."
     )
 
     @property
@@ -322,16 +322,16 @@ class Notify(StrictModel):
     occasions: list[Occasion] = Field(
         list(OCCASIONS),
         min_length=1,
-        description="What to tell of: [end, failure, set-aside], which is the default, or some of them.",
+        description="What to notify of: [end, failure, set-aside], which is the default, or some of them.",
     )
 
-    def unheard(self, environment: Mapping[str, str]) -> str | None:
-        """Return what to do where these keys, with the environment, tell nobody; None where they tell."""
+    def silence(self, environment: Mapping[str, str]) -> str | None:
+        """Return what to do where these keys and the environment notify nobody; None where they do."""
         if self.command or self.webhook_file or environment.get(URL_NAME):
             return None
         return (
-            f"notify: tells nobody: give command or webhook_file, set {URL_NAME}, or start plimsoll run "
-            "with --notify-command or --webhook-file"
+            f"notify: nobody is notified: give command or webhook_file, set {URL_NAME}, or start plimsoll "
+            "run with --notify-command or --webhook-file"
         )
 
     @field_validator("command")
@@ -340,7 +340,7 @@ class Notify(StrictModel):
         try:
             empty = command is not None and not shlex.split(command)
         except ValueError as error:
-            raise ValueError(f"is no command line: {error}") from None
+            raise ValueError(f"is not a command line: {error}") from None
         if empty:
             raise ValueError("is empty; give a program and its arguments")
         return command
@@ -394,7 +394,7 @@ class Lab(StrictModel):
         "name another.",
     )
     factors: list[Factor] = Field(
-        [], max_length=16, description="What to vary besides the backend: see docs/factors.md."
+        [], max_length=16, description="What to vary in addition to the backend: see docs/factors.md."
     )
     combinations: list[dict[str, Value]] = Field(
         [], max_length=256, description="Combinations of the factors' values to try. Default: all."
@@ -403,8 +403,8 @@ class Lab(StrictModel):
         None,
         gt=0,
         le=3_600_000,
-        description="What p99.9 is to stay under while the saturator runs. The report says up to which level "
-        "of a factor it does.",
+        description="Limit for p99.9 while the saturator runs. The report says up to which level of a factor "
+        "it is met.",
     )
     fileio: Fileio | None = Field(
         None, description="How to measure each backend's volume before the runs: see docs/fileio.md."
@@ -435,7 +435,7 @@ class Lab(StrictModel):
     )
     seed: int = Field(1, ge=0, description="Seed for everything that is random.")
     limits: Limits = Field(Limits(), description="Limits at which the lab gives up.")
-    notify: Notify | None = Field(None, description="Whom to tell of failures and of the end.")
+    notify: Notify | None = Field(None, description="Who is notified of failures and of the end.")
     work: Folder = Field("/var/lib/plimsoll", description="Folder on each machine for the lab's own files.")
     out: Path = Field(Path("results"), description="Folder for results, on this machine.")
 
@@ -459,10 +459,10 @@ class Lab(StrictModel):
         return self.warmup_s + phases.before_s + phases.during_s + phases.after_s
 
     def member_duration_s(self, choice: ScenarioChoice, member: Member) -> float | None:
-        """Return the seconds that `member` is told to last, warm-up included; None where it ends by itself.
+        """Return how long `member` is to last in seconds, warm-up included; None where it ends by itself.
 
-        An upgrade is told nothing: it takes what it takes. A crowd begins first, and must not end before
-        what is timed within it: it is told to last longer. Where the phases have no end, it is stopped when
+        An upgrade takes what it takes. A crowd begins first, and must not end before what is timed within
+        it: it is to last longer. Where the phases have no end, it is stopped when
         all others have ended.
         """
         duration_s = self.duration_s(choice)

@@ -52,12 +52,12 @@ class Beginning:
 
     @property
     def sentence(self) -> str:
-        """It as people read it."""
+        """When it begins, in words."""
         return f"begins at {self.at_s:g} s" + (", with the saturator" if self.with_saturator else "")
 
 
 @dataclass(frozen=True)
-class PlannedLoad:
+class MemberCommand:
     """The command of a member of a run, whose run directory is made below `folder`.
 
     `begins`: when it does, None where that is with the run.
@@ -74,9 +74,9 @@ class PlannedLoad:
         return "run the scenario" + (f", which {self.begins.sentence}" if self.begins else "")
 
 
-def loads_of(
+def build_loads(
     lab: Lab, run: PlannedRun, kinds: TraitsByScenario, target: Target, attempt: str, ours: bool
-) -> list[PlannedLoad]:
+) -> list[MemberCommand]:
     """Return what loads the clone in `run`, below the folder `attempt`, in the order in which it is started.
 
     A crowd comes first: what is timed within it begins when it is there.
@@ -85,19 +85,19 @@ def loads_of(
     loads = []
     for member in sorted(choice.members, key=lambda each: not each.is_crowd):
         folder = f"{attempt}/{member.called}" if choice.together else attempt
-        command = run_command(lab, run, member, kinds[choice.called_in_full(member)], target, folder, ours)
-        begins = beginning_of(lab, choice, member)
+        command = member_command(lab, run, member, kinds[choice.called_in_full(member)], target, folder, ours)
+        begins = find_beginning(lab, choice, member)
         waits = ["env", f"{BEGIN_VARIABLE}={folder}/{BEGIN_FILE}"] if begins else []
-        loads.append(PlannedLoad(member, folder, [*waits, *command], begins))
+        loads.append(MemberCommand(member, folder, [*waits, *command], begins))
     return loads
 
 
-def run_command(
+def member_command(
     lab: Lab, run: PlannedRun, member: Member, kind: ScenarioTraits, target: Target, out: str, ours: bool
 ) -> list[str]:
     """Return the command that does `member`'s part of `run`, its run directory below `out`.
 
-    `kind`: what is to be known of its scenario. `ours`: the lab made the clone.
+    `kind`: the traits of its scenario. `ours`: the lab made the clone.
     """
     duration_s = lab.member_duration_s(lab.scenario(run.scenario), member) if kind.timed else None
     common = [
@@ -107,7 +107,13 @@ def run_command(
     ]
     if member.scenario == REPLAY:
         return [replay_program(), "run", *replay_words(lab, member.options, duration_s), *common]
-    given = [word for key, value in member.options.items() for word in _option(key, value)]
+    given: list[str] = []
+    for key, value in member.options.items():
+        flag = "--" + key.replace("_", "-")
+        if isinstance(value, bool):
+            given += [flag] if value else []
+        else:
+            given += [flag, ",".join(value) if isinstance(value, list) else str(value)]
     if duration_s is not None:
         given += ["--duration-s", f"{duration_s:g}"]
     if "seed" not in member.options:
@@ -133,14 +139,7 @@ def replay_words(lab: Lab, given: dict[str, Any], duration_s: float | None) -> l
     ]
 
 
-def _option(key: str, value: Any) -> list[str]:
-    flag = "--" + key.replace("_", "-")
-    if isinstance(value, bool):
-        return [flag] if value else []
-    return [flag, ",".join(value) if isinstance(value, list) else str(value)]
-
-
-def beginning_of(lab: Lab, choice: ScenarioChoice, member: Member) -> Beginning | None:
+def find_beginning(lab: Lab, choice: ScenarioChoice, member: Member) -> Beginning | None:
     """Return when `member` begins; None where that is with the run.
 
     What ends by itself is there to be timed under the saturator: begun with the run, it could be over before
@@ -148,9 +147,8 @@ def beginning_of(lab: Lab, choice: ScenarioChoice, member: Member) -> Beginning 
     """
     if member.begin_s is not None:
         return Beginning(member.begin_s) if member.begin_s else None
-    if not choice.together or member.is_crowd or member.scenario in ON_K6:
-        return None
-    if not _ends_by_itself(lab, choice, member):
+    ends = member.scenario in UPGRADES or "iterations" in member.options or lab.duration_s(choice) is None
+    if not choice.together or not ends or member.is_crowd or member.scenario in ON_K6:
         return None
     return Beginning(lab.warmup_s + lab.phases_of(choice).before_s, with_saturator=True)
 
@@ -158,12 +156,8 @@ def beginning_of(lab: Lab, choice: ScenarioChoice, member: Member) -> Beginning 
 def beginnings(lab: Lab, called: str) -> dict[str, float]:
     """Return the second at which each member of entry `called` begins, by its name, if not with the run."""
     choice = lab.scenario(called)
-    found = {member.called: beginning_of(lab, choice, member) for member in choice.members}
+    found = {member.called: find_beginning(lab, choice, member) for member in choice.members}
     return {name: begins.at_s for name, begins in found.items() if begins}
-
-
-def _ends_by_itself(lab: Lab, choice: ScenarioChoice, member: Member) -> bool:
-    return member.scenario in UPGRADES or "iterations" in member.options or lab.duration_s(choice) is None
 
 
 class RunClock:
@@ -191,10 +185,9 @@ class Events:
     """The events of a run that its own writer does not note: kept beside it, and merged in at the end."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.clock = path, None
+        self.path = path
+        self.clock: RunClock | None = None
         self.saturated = asyncio.Event()  # set as soon as the saturator has started
-
-    clock: RunClock | None
 
     def note(self, event: dict[str, Any]) -> None:
         """Append `event` with the instant at which it came, or which its `at_ns` names (monotonic).
@@ -222,27 +215,27 @@ class Events:
             )
 
 
-class Program:
+class ScenarioProcess:
     """A running scenario: its output goes to a file, and its last words are kept."""
 
     def __init__(self, process: Process, path: Path) -> None:
         self._process, self.path, self.words = process, path, ""
         self._reading = asyncio.create_task(self._read())
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Return whether it has ended."""
         return self._reading.done()
 
-    async def ended(self) -> int:
-        """Wait until it has."""
+    async def wait(self) -> int:
+        """Wait until it has ended, and return its status."""
         await asyncio.shield(self._reading)
         return await self._process.wait()
 
     async def stop(self) -> None:
         """End it in good order, or at once where it takes too long."""
-        if not self.over():
+        if not self.is_over():
             await self._process.stop(_STOP_S)
-        await self.ended()
+        await self.wait()
 
     async def _read(self) -> None:
         with self.path.open("w", encoding="utf-8", errors="replace") as file:
@@ -254,7 +247,7 @@ class Program:
 
 
 @dataclass(eq=False)
-class LoadPart:
+class MemberRun:
     """A member's part of a run, or all of it.
 
     `called` is what messages call it, `directory` its run directory, `clock` that run's. `stopped`: the lab
@@ -262,9 +255,9 @@ class LoadPart:
     by this machine's monotonic clock.
     """
 
-    load: PlannedLoad
+    load: MemberCommand
     called: str
-    program: Program = field(init=False)
+    program: ScenarioProcess = field(init=False)
     directory: Path = field(init=False)
     clock: RunClock = field(init=False)
     stopped: bool = field(default=False, init=False)
@@ -274,13 +267,13 @@ class LoadPart:
         """Start its program. Raises MachineError."""
         folder = Path(self.load.folder)
         folder.mkdir(exist_ok=True)
-        self.program = Program(await here.start(self.load.command), folder / OUTPUT_FILE)
+        self.program = ScenarioProcess(await here.start(self.load.command), folder / OUTPUT_FILE)
 
     async def begin(self) -> None:
         """Wait until its own clock runs. Raises LabError."""
         try:
-            self.directory, started_at = await until_begun(
-                Path(self.load.folder), self.program.over, _BEGIN_S
+            self.directory, started_at = await wait_for_run(
+                Path(self.load.folder), self.program.is_over, _BEGIN_S
             )
         except LabError as error:
             words = self.program.words or "it printed nothing"
@@ -308,7 +301,7 @@ class LoadPart:
 
     async def end(self) -> None:
         """Wait until it has ended. Raises LabError unless its run is complete."""
-        await self.program.ended()
+        await self.program.wait()
         facts = read_json(self.directory / FACTS_FILE)
         status = facts.get("status")
         if status != "complete" and not (self.stopped and status == "interrupted"):
@@ -318,18 +311,18 @@ class LoadPart:
 
     async def dismiss(self) -> None:
         """End it in good order, where it still runs, as all others have ended: its run is whole."""
-        self.stopped = not self.program.over()
+        self.stopped = not self.program.is_over()
         await self.program.stop()
 
 
-class Load:
+class RunLoad:
     """All parts of one run, which has one clock: that of the part that begins last."""
 
-    def __init__(self, parts: Sequence[LoadPart], endless: bool) -> None:
+    def __init__(self, parts: Sequence[MemberRun], endless: bool) -> None:
         """`endless`: it ends when all parts have that end by themselves; a crowd is stopped then."""
         self._parts = parts
         self._asked = [part for part in parts if not (endless and part.load.member.is_crowd)]
-        self._started: list[LoadPart] = []
+        self._started: list[MemberRun] = []
 
     async def begin(self, here: Machine) -> RunClock:
         """Start every part, and return the clock of all. Raises LabError.
@@ -346,8 +339,8 @@ class Load:
         apart_s = (last.clock.start_ns - first.clock.start_ns) / 1e9
         if apart_s > BEGIN_APART_S:
             raise LabError(
-                f"{last.called} began {apart_s:.0f} s after {first.called}, and {BEGIN_APART_S:g} s are the "
-                "most: is this machine too busy to start them?"
+                f"{last.called} began {apart_s:.0f} s after {first.called}, and at most {BEGIN_APART_S:g} s "
+                "are allowed: is this machine too busy to start them?"
             )
         return last.clock
 
@@ -386,7 +379,7 @@ async def in_step(waiting: Iterable[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def until_begun(attempt: Path, ended: Callable[[], bool], timeout_s: float) -> tuple[Path, datetime]:
+async def wait_for_run(attempt: Path, ended: Callable[[], bool], timeout_s: float) -> tuple[Path, datetime]:
     """Wait for the run directory. Raises LabError where the program ends without one, or takes too long."""
     until_s = time.monotonic() + timeout_s
     while time.monotonic() < until_s:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.experiment.labfile import LOCAL, Backend, Lab
-from plimsoll.lab.machine import Done, Line, LocalMachine, Machine, Process
+from plimsoll.lab.machine import Done, Line, LocalMachine, Machine, Process, WrappedMachine
 from plimsoll.lab.steps.step import Command, Look
 
 LOCK_PATH = "/run/lock/plimsoll-lab.lock"
@@ -62,12 +62,12 @@ class Lock:
         self._process: Process | None = None
         self._gone: asyncio.Future[None] | None = None
 
-    async def hold(self) -> None:
+    async def take(self) -> None:
         """Take the lock, unless this object holds it. Raises BusyError where somebody else does."""
         if self._gone is not None and not self._gone.done():
             return
         until_s = time.monotonic() + _LOCK_PATIENCE_S
-        while (by := await self._taken()) is not None:
+        while (by := await self._try_to_take()) is not None:
             if time.monotonic() > until_s:
                 raise BusyError(
                     f"{self.machine.name}: another experiment uses this machine ({by}): "
@@ -85,7 +85,7 @@ class Lock:
             with contextlib.suppress(LabError):
                 await self._gone
 
-    async def _taken(self) -> str | None:
+    async def _try_to_take(self) -> str | None:
         """Try once. Return who holds it, None where this object now does."""
         command = hold_command(self._who)
         process = await self.machine.start(command)
@@ -105,7 +105,7 @@ async def lock_machine(machine: Machine, who: str) -> AsyncIterator[Lock]:
     """Hold the lock of `machine` for `who`. Raises LabError where somebody else has it."""
     lock = Lock(machine, who)
     try:
-        await lock.hold()
+        await lock.take()
         yield lock
     finally:
         await lock.release()
@@ -127,13 +127,14 @@ def hold_command(who: str) -> list[str]:
     return ["sh", "-c", _HOLD, "sh", LOCK_PATH, who]
 
 
-class RecordedMachine:
+class RecordedMachine(WrappedMachine):
     """A Machine that records the commands run on `machine`: those that `which` accepts, by default all."""
 
     def __init__(
         self, machine: Machine, tell: Record, which: Callable[[Sequence[str]], bool] = lambda _: True
     ) -> None:
-        self.name, self._machine, self._tell, self._which = machine.name, machine, tell, which
+        super().__init__(machine)
+        self._tell, self._which = tell, which
 
     async def run(
         self,
@@ -154,19 +155,12 @@ class RecordedMachine:
         self._tell(Command("", tuple(command)))
         return await self._machine.start(command)
 
-    async def read_text(self, path: str) -> str:
-        """Return the content of the file at `path`. Raises MachineError."""
-        return await self._machine.read_text(path)
 
-    async def close(self) -> None:
-        """Leave it open: it is somebody else's."""
-
-
-class AskedOnce:
+class AskedOnce(WrappedMachine):
     """A Machine that answers from memory what was asked before. Not for two who ask at the same time."""
 
     def __init__(self, machine: Machine) -> None:
-        self.name, self._machine = machine.name, machine
+        super().__init__(machine)
         self._known: dict[_Question, Done | MachineError] = {}
 
     async def run(
@@ -194,20 +188,12 @@ class AskedOnce:
             )
         return known
 
-    async def start(self, command: Sequence[str]) -> Process:
-        """Start `command`. Raises MachineError."""
-        return await self._machine.start(command)
-
-    async def read_text(self, path: str) -> str:
-        """Return the content of the file at `path`. Raises MachineError."""
-        return await self._machine.read_text(path)
-
-    async def close(self) -> None:
-        """Leave it open: it is somebody else's."""
-
 
 class DryMachine:
-    """A Machine. What is started on it ends at once, `ends` times; then it runs, and `started` is set."""
+    """A Machine that runs nothing, records what it is asked to run, and reports success.
+
+    What is started on it ends at once, `ends` times; then it runs, and `started` is set.
+    """
 
     def __init__(
         self, name: str, tell: Record, statuses: Mapping[tuple[str, ...], int], ends: int = 0

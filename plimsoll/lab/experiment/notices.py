@@ -17,7 +17,7 @@ from plimsoll.lab.experiment.labfile import OCCASIONS, Notify, Occasion
 from plimsoll.lab.experiment.machines import BusyError
 
 _DELIVERY_S = 150.0  # at the end, for what is still on its way: a web hook is tried three times, 30 s each
-Say = Callable[[str], None]
+LogLine = Callable[[str], None]
 ExitReason = Literal["finished", "unfinished", "interrupted", "busy", "failed"]
 
 
@@ -39,13 +39,13 @@ class RunResult(BaseModel):
     error: str | None = None
 
 
-def result_of(error: PlimsollError) -> RunResult:
+def failure_result(error: PlimsollError) -> RunResult:
     """Return the result of an experiment that ended with `error`. Pure."""
     return RunResult(exit_reason="busy" if isinstance(error, BusyError) else "failed", error=str(error))
 
 
 class Notices:
-    """Sends notices in a thread, one after the other. What does not arrive is said, and is no failure."""
+    """Sends notices in a thread, one after the other. One that does not arrive is reported; nothing fails."""
 
     def __init__(
         self,
@@ -53,46 +53,46 @@ class Notices:
         directory: Path,
         channels: Sequence[Channel],
         occasions: Collection[Occasion],
-        say: Say,
+        say: LogLine,
     ) -> None:
         self._experiment, self._directory = experiment, str(directory)
         self._channels, self._occasions, self._say = channels, occasions, say
         self._waiting: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def tell(self, occasion: Occasion, verdict: str, subject: str, rows: Sequence[str] = ()) -> None:
-        """Send a notice soon, where somebody wants to hear of it. `subject` and `rows` may be hostile."""
+    def send(self, occasion: Occasion, verdict: str, subject: str, rows: Sequence[str] = ()) -> None:
+        """Send a notice soon, where this occasion is asked for. `subject` and `rows` may be hostile."""
         if not self._channels or occasion not in self._occasions:
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._deliver, name="notices", daemon=True)
             self._thread.start()
         rows = [*rows, f"Folder: {self._directory}"]
-        self._waiting.put(notice(self._experiment, verdict, subject, rows))
+        self._waiting.put(build_message(self._experiment, verdict, subject, rows))
 
-    def ended(self, result: RunResult) -> None:
-        """Tell how the experiment ended."""
+    def send_end(self, result: RunResult) -> None:
+        """Send how the experiment ended."""
         done, total = len(result.finished), len(result.finished) + len(result.not_done)
         rows = [f"{done} of {total} runs are finished."] if total else []
         rows += [f"Set aside: {name}: {why}" for name, why in result.set_aside.items()]
         rows += [f"fileio on {name} is not finished: {why}" for name, why in result.not_measured.items()]
-        told = result.set_aside or result.not_measured
-        rows += [result.error] if result.error and not told else []
+        if result.error and not result.set_aside and not result.not_measured:
+            rows.append(result.error)
         rows += [f"Report: {result.report}"] if result.report else []
-        self.tell("end", result.exit_reason, f"the experiment {_ENDS[result.exit_reason]}", rows)
+        self.send("end", result.exit_reason, f"the experiment {_ENDS[result.exit_reason]}", rows)
 
     @contextmanager
-    def around(self) -> Iterator[None]:
-        """Tell of an end by an interruption or an error within the block, and wait until that is sent."""
+    def send_on_error(self) -> Iterator[None]:
+        """Send an end by an interruption or an error within the block, and wait until it is sent."""
         try:
             yield
         except KeyboardInterrupt:
-            self.ended(RunResult(exit_reason="interrupted", error="plimsoll run --resume goes on with it."))
+            self.send_end(RunResult(exit_reason="interrupted", error="plimsoll run --resume continues it."))
             self.close()
             raise
         except PlimsollError as error:
             if not isinstance(error, BusyError):  # then it did not begin
-                self.ended(RunResult(exit_reason="failed", error=str(error)))
+                self.send_end(RunResult(exit_reason="failed", error=str(error)))
             self.close()
             raise
 
@@ -120,7 +120,7 @@ _ENDS = {
 }
 
 
-def notice(experiment: str, verdict: str, subject: str, rows: Sequence[str]) -> Message:
+def build_message(experiment: str, verdict: str, subject: str, rows: Sequence[str]) -> Message:
     """Return a notice. Pure."""
     whole = f"{experiment}: {subject}"
     body = [f"- {markdown_text(row, 1000)}" for row in rows]
@@ -132,7 +132,7 @@ def open_notices(
     experiment: str,
     directory: Path,
     options: Mapping[str, Any],
-    say: Say,
+    say: LogLine,
     environment: Mapping[str, str] = os.environ,
 ) -> Notices:
     """Return the notices that lab.yml and the options of the command ask for; the options come first.
@@ -145,6 +145,6 @@ def open_notices(
     settings = {"notify_command": asked.command, "webhook_file": asked.webhook_file} | given
     wanted = environment if notify else {name: environment[name] for name in environment if name != URL_NAME}
     channels = open_channels(settings, wanted)
-    if notify and not channels and (unheard := notify.unheard(environment)):
-        say(f"{unheard}.")
+    if notify and not channels and (silence := notify.silence(environment)):
+        say(f"{silence}.")
     return Notices(experiment, directory, list(channels.values()), asked.occasions or OCCASIONS, say)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import size_text
-from plimsoll.common.validation import Location, problems_of, read_model
+from plimsoll.common.validation import Location, find_repeated, problems_of, read_model
 from plimsoll.lab.clones import find_driver
 from plimsoll.lab.clones.clone import needs_address
 from plimsoll.lab.disks import find_disk_kind as disk_kind
@@ -20,14 +20,14 @@ from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.experiment.design import (
     FACTOR_KEYS,
     VolumeChoice,
+    apply_levels,
+    count_variants,
     factors_of,
     filled_volumes,
-    how_many,
     label_of,
     measured_volumes,
     needs_own_clone,
     variants,
-    with_levels,
 )
 from plimsoll.lab.experiment.labfile import (
     BACKEND,
@@ -44,7 +44,7 @@ from plimsoll.lab.experiment.labfile import (
     Member,
     ScenarioChoice,
 )
-from plimsoll.lab.experiment.scenarios import TraitsByScenario, idle_options, location_of, traits_of
+from plimsoll.lab.experiment.scenarios import TraitsByScenario, idle_options, location_of, read_traits
 from plimsoll.lab.names import Label
 from plimsoll.lab.tuning.plan import problems as own_disk_problems
 
@@ -57,19 +57,10 @@ _STAND_INS: dict[str, Any] = {
     "backends": [{"name": "any", "clone": _CLONE}],
     "scenarios": [{"scenario": "replay", "options": {"log": "any"}}],
 }
-_OF_SCENARIOS = "docs/scenarios.md"
 _PLACED = re.compile(r": ([^:]+): (.*)", re.DOTALL)
 MOST_VARIANTS = 256
 _AUTHORS = frozenset({"save-article", "upload-images", "browser"})  # whom an upgrade of WordPress shuts out
 Problems = Iterator[tuple[Location, str]]
-
-
-@dataclass(frozen=True)
-class CheckedLab:
-    """What decides on it: the whole file, and what is known of its scenarios."""
-
-    lab: Lab
-    kinds: TraitsByScenario
 
 
 def read_lab(path: Path) -> Lab:
@@ -83,19 +74,19 @@ def read_checked(path: Path) -> tuple[Lab, TraitsByScenario]:
     Asks the scenarios themselves, which takes a second: `read_lab` reads a file that was checked before.
     """
     lab = read_model(path, Lab, MANUAL, all_problems, _STAND_INS)
-    kinds = traits_of(lab, str(path))
+    kinds = read_traits(lab, str(path))
     # What is without effect is known only of a file without mistakes, of which nothing was left out.
     read_model(path, Lab, MANUAL, lambda _: _idle(lab, kinds))
     return lab, kinds
 
 
-def _idle(lab: Lab, kinds: TraitsByScenario) -> Iterator[tuple[Location, str]]:
+def _idle(lab: Lab, kinds: TraitsByScenario) -> Problems:
     yield from idle_keys(CheckedLab(lab, kinds))
     for at, why in idle_options(lab):
         yield at, why + _page(lab, at)
 
 
-def all_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
+def all_problems(lab: Lab) -> Problems:
     """Yield the problems between keys, and those of the scenarios' options: where, and what to do."""
     between = list(key_problems(lab))
     yield from between
@@ -103,7 +94,7 @@ def all_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
         # The variants cannot be made; the options can be looked at without them.
         lab = lab.model_copy(update={"factors": [], "combinations": []})
     try:
-        traits_of(lab, "")
+        read_traits(lab, "")
     except SettingsError as error:
         for line in str(error).splitlines():
             if not (found := _PLACED.fullmatch(line)):
@@ -118,16 +109,15 @@ def _page(lab: Lab, at: Location) -> str:
         return ""
     choice = lab.scenarios[at[1]]
     place = at[at.index("options") - 1] if choice.together else 0
-    if not isinstance(place, int) or choice.members[place].scenario == REPLAY:
-        return ""
-    return f" (see {_OF_SCENARIOS})"
+    is_ours = not isinstance(place, int) or choice.members[place].scenario == REPLAY
+    return "" if is_ours else " (see docs/scenarios.md)"
 
 
-def key_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
+def key_problems(lab: Lab) -> Problems:
     """Yield the problems between keys: where, and what to do. Pure."""
-    yield from _twice("backends", [backend.name for backend in lab.backends], "name")
-    yield from _twice("scenarios", [choice.called for choice in lab.scenarios], "name")
-    yield from _twice("hosts", [host.name for host in lab.hosts], "name")
+    yield from find_repeated("backends", [backend.name for backend in lab.backends])
+    yield from find_repeated("scenarios", [choice.called for choice in lab.scenarios])
+    yield from find_repeated("hosts", [host.name for host in lab.hosts])
     for i, choice in enumerate(lab.scenarios):
         yield from ((("scenarios", i, *at), what) for at, what in _choice_problems(lab, choice))
     hosts = {LOCAL, *(host.name for host in lab.hosts)}
@@ -138,20 +128,17 @@ def key_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
         at: Location = ("backends", i)
         if backend.host not in hosts:
             yield (*at, "host"), f"{backend.host} is not one of hosts: {', '.join(sorted(hosts))}"
-        on_disk = find_driver(backend.clone).needs_disk
-        if on_disk and backend.disk is None:
-            yield (
-                (*at, "disk"),
-                f"is missing: {backend.clone.driver} puts the clone on a disk (see docs/disks.md)",
-            )
-        yield from ((((*at, *where), what)) for where, what in _disk_problems(backend))
-    yield from fileio_problems(lab)
-    yield from precondition_problems(lab)
-    yield from cache_problems(lab)
-    yield from factor_problems(lab)
+        if find_driver(backend.clone).needs_disk and backend.disk is None:
+            why = f"is missing: {backend.clone.driver} puts the clone on a disk (see docs/disks.md)"
+            yield (*at, "disk"), why
+        yield from (((*at, *where), what) for where, what in _disk_problems(backend))
+    yield from _fileio_problems(lab)
+    yield from _precondition_problems(lab)
+    yield from _cache_problems(lab)
+    yield from _factor_problems(lab)
 
 
-def _choice_problems(lab: Lab, choice: ScenarioChoice) -> Iterator[tuple[Location, str]]:
+def _choice_problems(lab: Lab, choice: ScenarioChoice) -> Problems:
     if not choice.together:
         if choice.scenario is None:
             yield ("scenario",), "is missing: name a scenario, or several under together (see docs/lab.md)"
@@ -169,30 +156,26 @@ def _choice_problems(lab: Lab, choice: ScenarioChoice) -> Iterator[tuple[Locatio
         yield ("options",), "must be left out beside together: give each member its own"
     if choice.name is None:
         yield ("name",), "is missing: what runs together needs a name, such as rush-hour"
-    yield from member_problems(choice.together, lab.duration_s(choice))
+    yield from _member_problems(choice.together, lab.duration_s(choice))
 
 
-def member_problems(members: Sequence[Member], lasts_s: float | None) -> Iterator[tuple[Location, str]]:
+def _member_problems(members: Sequence[Member], lasts_s: float | None) -> Problems:
     """Yield why `members` cannot run together: where below the entry, and what to do.
 
     `lasts_s`: by the entry's phases; None where they leave it to the members when the run ends.
     """
     if len(members) == 1:
         yield ("together",), "has one member: give it two or more, or write its scenario without together"
-    first: dict[str, int] = {}
-    for i, member in enumerate(members):
-        if member.called in first:
-            text = f"{member.called} is already the name of together.{first[member.called]}"
-            yield ("together", i, "name"), f"{text}: give it another name"
-        first.setdefault(member.called, i)
-    yield from _collisions(members)
-    yield from _beginnings(members, lasts_s)
+    for at, text in find_repeated("together", [member.called for member in members]):
+        yield at, f"{text}: give it another name"
+    yield from _upgrade_problems(members)
+    yield from _beginning_problems(members, lasts_s)
     if lasts_s is None and all(member.is_crowd for member in members):
         text = "during_s: null needs a member that ends by itself, and a crowd does not: give during_s"
         yield ("together",), text
 
 
-def _beginnings(members: Sequence[Member], lasts_s: float | None) -> Iterator[tuple[Location, str]]:
+def _beginning_problems(members: Sequence[Member], lasts_s: float | None) -> Problems:
     for i, member in enumerate(members):
         if not member.begin_s:
             continue
@@ -200,17 +183,17 @@ def _beginnings(members: Sequence[Member], lasts_s: float | None) -> Iterator[tu
         if member.is_crowd:
             yield at, f"{member.scenario} is the crowd, which is there before the others: leave begin_s out"
         elif member.scenario in ON_K6:
-            yield at, f"{member.scenario} begins with the run, since k6 waits for nobody: leave begin_s out"
+            yield at, f"{member.scenario} begins with the run, since k6 cannot wait: leave begin_s out"
         elif lasts_s is not None and member.begin_s >= lasts_s:
-            yield at, f"is behind the end of the run, which lasts {lasts_s:g} s with its warm-up: give less"
+            yield at, f"is after the end of the run, which lasts {lasts_s:g} s with its warm-up: give less"
 
 
-def _collisions(members: Sequence[Member]) -> Iterator[tuple[Location, str]]:
+def _upgrade_problems(members: Sequence[Member]) -> Problems:
     upgrades: set[str] = set()
     for i, member in enumerate(members):
         at: Location = ("together", i, "scenario")
         if (upgraded := UPGRADES.get(member.scenario)) and member.scenario in upgrades:
-            yield at, f"{upgraded} is upgraded by another member already, and a clone can be upgraded once"
+            yield at, f"{upgraded} is already upgraded by another member, and a clone can be upgraded once"
         upgrades.add(member.scenario)
     for i, member in enumerate(members):
         if member.scenario in _AUTHORS and "upgrade-wordpress" in upgrades:
@@ -221,33 +204,23 @@ def _collisions(members: Sequence[Member]) -> Iterator[tuple[Location, str]]:
             )
 
 
-def _disk_problems(backend: Backend) -> Iterator[tuple[Location, str]]:
-    """Yield what is wrong with the disk of a clone that is put on none, and with a tuning of it."""
+def _disk_problems(backend: Backend) -> Problems:
+    """Yield what is wrong with a disk that is not the lab's to choose, and with the tuning of one."""
     driver, said = find_driver(backend.clone), backend.disk
     if said is not None and not driver.needs_disk:
         if driver.is_ours:
-            yield ("disk",), f"must be left out: {driver.name} puts the clone on no disk"
+            yield ("disk",), f"must be left out: {driver.name} does not put the clone on a disk"
         elif disk_kind(said).is_made:
             yield ("disk",), f"must be a folder: {driver.name} is on a disk that exists"
     place = make_disk(said, Label("any"), "any").place() if said else None
     has = (bool(place and place.devices), bool(place and place.dataset), driver.has_parts)
-    own = own_disk_problems(backend.tuning, *has)
-    yield from ((("tuning", *where), what) for where, what in own)
+    yield from ((("tuning", *at), what) for at, what in own_disk_problems(backend.tuning, *has))
 
 
-def _twice(key: str, names: list[str], field: str) -> Iterator[tuple[Location, str]]:
-    first: dict[str, int] = {}
-    for i, name in enumerate(names):
-        if name in first:
-            yield (key, i, field), f"{name} is already the name of {key}.{first[name]}"
-        first.setdefault(name, i)
-
-
-def fileio_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
-    """Yield what is wrong between `fileio` and the backends: where, and what to do. Pure."""
+def _fileio_problems(lab: Lab) -> Problems:
     if (said := lab.fileio) is None or (choice := measured_volumes(lab)) is None:
         return
-    yield from choice_problems(lab, choice)
+    yield from _volume_problems(lab, choice)
     for backend in lab.backends:
         disk = backend.disk
         if not isinstance(disk, EmulatedDisk) or not choice.is_chosen(backend):
@@ -256,32 +229,27 @@ def fileio_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
             if disk.size_bytes < part.needed_bytes:
                 yield (
                     ("fileio", "file_size") if part is said else ("fileio", "fsync", "file_size"),
-                    f"{size_text(part.file_size)} does not fit onto the disk of {backend.name} "
+                    f"{size_text(part.file_size)} does not fit on the disk of {backend.name} "
                     f"({size_text(disk.size_bytes)}): take less, or a larger disk",
                 )
 
 
-def precondition_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
-    """Yield what is wrong between `precondition` and the backends: where, and what to do. Pure."""
+def _precondition_problems(lab: Lab) -> Problems:
     if (said := lab.precondition) is None or (choice := filled_volumes(lab)) is None:
         return
-    yield from choice_problems(lab, choice)
+    yield from _volume_problems(lab, choice)
     if said.longest_s < said.round_s:
         yield ("precondition", "longest_s"), f"is shorter than one round ({said.round_s} s): give more"
 
 
-def choice_problems(lab: Lab, choice: VolumeChoice) -> Iterator[tuple[Location, str]]:
-    """Yield what is wrong with the choice: where, and what to do."""
+def _volume_problems(lab: Lab, choice: VolumeChoice) -> Problems:
     backends = {backend.name: backend for backend in lab.backends}
     for i, name in enumerate(choice.named):
         at: Location = (choice.key, "backends", i)
         if name not in backends:
             yield at, f"{name} is not one of backends: {', '.join(backends)}"
         elif backends[name].disk is None:
-            yield (
-                at,
-                f"{name} has no disk to {choice.does}: give it one (see docs/disks.md), or leave it out",
-            )
+            yield at, f"{name} has no disk to {choice.does}: give it one (see docs/disks.md), or leave it out"
     if not choice.named and not any(map(choice.is_chosen, lab.backends)):
         yield (
             (choice.key,),
@@ -290,8 +258,8 @@ def choice_problems(lab: Lab, choice: VolumeChoice) -> Iterator[tuple[Location, 
         )
 
 
-def cache_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
-    """Yield on which backends the caches cannot be brought into the state that lab.yml wants."""
+def _cache_problems(lab: Lab) -> Problems:
+    """Yield the backends whose caches cannot be brought into the state that lab.yml asks for."""
     if lab.cache in (None, "as-is"):
         return
     for backend in lab.backends:
@@ -299,28 +267,27 @@ def cache_problems(lab: Lab) -> Iterator[tuple[Location, str]]:
         if not driver.needs_disk:
             yield (
                 ("cache",),
-                f"{lab.cache} cannot be brought about on {backend.name}: the lab does not know which caches "
-                f"a clone by {driver.name} has, nor who shares them: write as-is, or leave it out",
+                f"{lab.cache} is not possible on {backend.name}: the lab does not know which caches a clone "
+                f"by {driver.name} has, nor who shares them: write as-is, or leave it out",
             )
         elif lab.cache == "warm" and not driver.has_files:
             yield (
                 ("cache",),
-                f"warm cannot be brought about on {backend.name}: only the guest itself can read the files "
-                f"in its disk ({driver.name}): write cold or as-is, or leave it out",
+                f"warm is not possible on {backend.name}: only the guest itself can read the files in its "
+                f"disk ({driver.name}): write cold or as-is, or leave it out",
             )
 
 
-def factor_problems(lab: Lab) -> Problems:
-    """Yield the problems of `factors` and `combinations`: where, and what to do."""
+def _factor_problems(lab: Lab) -> Problems:
     if not lab.factors:
         if lab.combinations:
             yield ("combinations",), "there are no factors to combine: add factors, or leave it out"
         return
     found = [*_factors(lab), *_combinations(lab)]
-    yield from found
     if found:
+        yield from found
         return
-    if (count := how_many(lab)) > MOST_VARIANTS:
+    if (count := count_variants(lab)) > MOST_VARIANTS:
         yield (
             ("factors",),
             f"{count:,} combinations of levels and backends are too many: at most {MOST_VARIANTS}; list "
@@ -336,20 +303,25 @@ def factor_problems(lab: Lab) -> Problems:
 
 
 def _factors(lab: Lab) -> Problems:
-    first: dict[str, int] = {}
+    repeated = dict(find_repeated("factors", [factor.name for factor in lab.factors]))
     backends = {backend.name for backend in lab.backends}
     for i, factor in enumerate(lab.factors):
         at: Location = ("factors", i)
         if factor.name == BACKEND:
-            yield (*at, "name"), f"{BACKEND} is a factor already: give this one another name"
-        if factor.name in first:
-            yield (*at, "name"), f"{factor.name} is already the name of factors.{first[factor.name]}"
-        first.setdefault(factor.name, i)
+            yield (*at, "name"), f"{BACKEND} is already a factor: give this one another name"
+        if text := repeated.get((*at, "name")):
+            yield (*at, "name"), text
         for j, name in enumerate(factor.backends):
             if name not in backends:
                 yield (*at, "backends", j), f"{name} is not one of backends: {', '.join(sorted(backends))}"
         if factor.path is None:
-            yield (*at, "name"), _unknown(factor.name)
+            near = get_close_matches(factor.name.replace("-", "_"), SHORT, 1)
+            hint = f"did you mean {near[0]}? Otherwise " if near else ""
+            yield (
+                (*at, "name"),
+                f"{factor.name} is not known as a key by its name alone: {hint}say which key of lab.yml it "
+                "sets in key (see docs/factors.md)",
+            )
             continue
         labels = [label_of(factor.path, value) for value in factor.values]
         for j, label in enumerate(labels):
@@ -366,13 +338,15 @@ def _levels(lab: Lab, i: int, factor: Factor) -> Problems:
             continue
         key: Location = ("factors", i, "key" if factor.key else "name")
         if needs_own_clone(backend, factor.path or "") and not find_driver(backend.clone).is_ours:
-            text = f"{backend.name}: what is written keeps it, and {backend.clone.driver} makes no clone anew"
+            text = (
+                f"{backend.name}: what is written keeps it, and {backend.clone.driver} does not create clones"
+            )
             yield key, f"{text}: name the other backends in factors.{i}.backends"
             continue
         for j, value in enumerate(factor.values):
             found: list[tuple[Location, str]] = []
             try:
-                with_levels(lab, number, backend.name, [(factor, value)])
+                apply_levels(lab, number, backend.name, [(factor, value)])
             except ValidationError as error:
                 found = [
                     (key, _unfit(factor.path or "", backend.name))
@@ -397,33 +371,31 @@ def _combinations(lab: Lab) -> Problems:
                 yield (*at, name), f"is not one of factors: {hint}"
             elif value not in factors[name].values:
                 shown = ", ".join(map(str, factors[name].values))
-                yield (*at, name), f"{value} is none of the values of {name}: {shown}"
+                yield (*at, name), f"{value} is not one of the values of {name}: {shown}"
         if missing := [name for name in factors if name not in combination]:
-            yield at, f"says nothing of {', '.join(missing)}: give each factor a value"
+            yield at, f"has no value for {', '.join(missing)}: give each factor one"
 
 
 def _unfit(key: str, backend: str) -> str:
-    """Return the sentence on a key that this backend has not, or none has."""
+    """Return the sentence on a key that this backend, or every backend, lacks."""
     near = get_close_matches(key.rpartition(".")[2], SHORT, 1)
     meant = SHORT[near[0]].replace(f".{EVERY}.", ".NAME.") if near else key
     if near and near[0] == key.rpartition(".")[2]:
-        return f"{backend} has no {key}: name the backends that have in backends"
+        return f"{backend} has no {key}: name the backends that have it in backends"
     hint = f"; did you mean {meant}?" if near else ""
     return f"{key} is not a known key{hint} (see docs/factors.md)"
 
 
-def _unknown(name: str) -> str:
-    """Return the sentence on a name that is no key."""
-    near = get_close_matches(name.replace("-", "_"), SHORT, 1)
-    return (
-        f"{name} is no key that is known by its name alone: "
-        + (f"did you mean {near[0]}? Else " if near else "")
-        + "say which key of lab.yml it sets in key (see docs/factors.md)"
-    )
-
-
 _OF_POOLS = ("txg", "zpool", "poolwaits", "vdevs", "poolstate")
 _OTHER_SITES = ("static", "qemu", "libvirt", "proxmox")
+
+
+@dataclass(frozen=True)
+class CheckedLab:
+    """What decides whether a key has an effect: the whole file, and the traits of its scenarios."""
+
+    lab: Lab
+    kinds: TraitsByScenario
 
 
 IsIdle = Callable[[CheckedLab, Any], bool]  # given the model that the key stands in, too
@@ -435,10 +407,6 @@ def _unless_observed(*names: str) -> IsIdle:
 
 def _unless_sent_to(*sinks: str) -> IsIdle:
     return lambda _, saturator: saturator.kind == "backup" and saturator.sink.to not in sinks
-
-
-def _changes_nothing(of: CheckedLab, clone: Any) -> bool:
-    return clone.driver == "static" and not any(kind.changes for kind in of.kinds.values())
 
 
 def _is_linked(_: CheckedLab, clone: Any) -> bool:
@@ -472,7 +440,7 @@ IDLE_KEYS: list[tuple[str, IsIdle, str]] = [
     (
         "observe.php.fastcgi",
         lambda _, php: all(page.startswith("http") for page in (php.status, php.opcache or php.status)),
-        "nothing is asked for at a socket: give a path in status or opcache",
+        "no page is read from a socket: give a path in status or opcache",
     ),
     (
         "site",
@@ -482,17 +450,17 @@ IDLE_KEYS: list[tuple[str, IsIdle, str]] = [
     (
         "saturator",
         lambda of, _: all(each.saturator for each in of.lab.backends),
-        "each backend has its own: take one of those out",
+        "each backend has its own: remove one of those",
     ),
     (
         "phases",
         lambda of, _: all(each.phases for each in of.lab.scenarios),
-        "each scenario has its own: take one of those out",
+        "each scenario has its own: remove one of those",
     ),
     (
         "goal_ms",
         lambda of, _: not of.lab.factors,
-        "it is held against the levels of a factor, and there is none: add factors",
+        "it applies to the levels of a factor, and there are none: add factors",
     ),
     (
         "limits.retry_s",
@@ -501,13 +469,13 @@ IDLE_KEYS: list[tuple[str, IsIdle, str]] = [
     ),
     (
         "backends.*.clone.restore",
-        _changes_nothing,
+        lambda of, clone: clone.driver == "static" and not any(kind.changes for kind in of.kinds.values()),
         "no scenario changes the site: put what each run needs into reset",
     ),
     (
         "backends.*.clone.address",
         lambda _, clone: clone.driver == "qemu" and clone.bridge is not None,
-        "no port is forwarded on a bridge: take bridge out",
+        "no port is forwarded on a bridge: remove bridge",
     ),
     (
         "backends.*.clone.source",
@@ -523,7 +491,7 @@ IDLE_KEYS: list[tuple[str, IsIdle, str]] = [
 ]
 
 
-def idle_keys(of: CheckedLab) -> Iterator[tuple[Location, str]]:
+def idle_keys(of: CheckedLab) -> Problems:
     """Yield the keys of a file without mistakes that have no effect: where, why, and what to do.
 
     Factors may change what stands in a backend or its saturator: where there are any, such keys are let be.

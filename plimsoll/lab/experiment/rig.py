@@ -68,7 +68,7 @@ class Rig:
         self.files, self.filling = files, filling  # of fileio and precondition, where it has a disk
         self._saturated, self._probe = saturated, probe
         self.golden, self._api, self._look, self._on_step = kit.golden, kit.api, kit.look, on_step
-        self.outfits: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
+        self.variants: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
         self.changed = False  # whether a run changed the site since it was as created
         self.stands = False  # whether the lab made it, whole or in part
         self.on_group: Callable[[str], None] = lambda _: None  # gets the heading of steps about to be done
@@ -112,16 +112,16 @@ class Rig:
         place, parts = self.place, self.clone.data().parts if of_clone else {}
         return resolve_own(self.backend.tuning, self.devices, place.dataset if place else None, parts)
 
-    def wear(self, variant: str) -> None:
+    def use_variant(self, variant: str) -> None:
         """Take the settings of a variant for what comes next: disk and clone stay what they are."""
-        self.backend, self.clone = self.outfits.get(variant, (self.backend, self.clone))
+        self.backend, self.clone = self.variants.get(variant, (self.backend, self.clone))
 
     def forget(self) -> None:
         """Forget what was captured: everything is to be made again."""
-        self.runner = StepRunner(self.machine, self._api, self.tell)
+        self.runner = StepRunner(self.machine, self._api, self.note_step)
         self.changed = self.stands = False
 
-    def tell(self, step: Step) -> None:
+    def note_step(self, step: Step) -> None:
         """Note a step that is about to be carried out."""
         self._on_step(self.name, step)
 
@@ -143,30 +143,30 @@ class Rig:
         """Return the steps that make the disk as slow as it is to be."""
         return StepGroup("limit the disk", tuple(self.disk.limit()) if self.disk else ())
 
-    async def made(self, tuning: JournalPlace) -> None:
+    async def create(self, tuning: JournalPlace) -> None:
         """Make it all; the site is copied with the host tuned, since what is written keeps some of it.
 
         `tuning` is the journal of that. Raises LabError.
         """
         self.stands = True
         await self.do([await self.prepare(), self.make_disk()])
-        async with self.tuned(tuning, of_clone=False):
+        async with self.tune(tuning, of_clone=False):
             await self.do([self.make_clone()])
         await self.do([self.limit()])
 
     @contextlib.asynccontextmanager
-    async def tuned(self, journal: JournalPlace, of_clone: bool = True) -> AsyncIterator[TuningPlan]:
+    async def tune(self, journal: JournalPlace, of_clone: bool = True) -> AsyncIterator[TuningPlan]:
         """Tune the host within the block, as given; what a crash left in `journal` is put back first.
 
         `of_clone`: also the clone's own datasets, which are created with what holds for what is written.
         """
-        await put_back(self.machine, journal, self.tell)
+        await put_back(self.machine, journal, self.note_step)
         try:
-            yield await apply_tuning(self.machine, self.tuning(of_clone), journal, self.tell)
+            yield await apply_tuning(self.machine, self.tuning(of_clone), journal, self.note_step)
         finally:
-            await put_back(self.machine, journal, self.tell)
+            await put_back(self.machine, journal, self.note_step)
 
-    async def seen(self) -> CloneDetails:
+    async def read_details(self) -> CloneDetails:
         """Return what is known of the clone only now that it stands. Looks only. Raises LabError."""
         return await self._look(self.runner.captured) if self._look else CloneDetails()
 
@@ -177,7 +177,7 @@ class Rig:
             tuple(self.clone.reset(restore)),
         )
 
-    def rest(self) -> StepGroup:
+    def stop(self) -> StepGroup:
         """Return the steps after a run."""
         return StepGroup("stop the clone", tuple(self.clone.stop()))
 
@@ -190,7 +190,7 @@ class Rig:
             parts.append(StepGroup("remove the disk", tuple(self.disk.destroy())))
         return [part for part in parts if part.steps]
 
-    async def found(self, filling: bool = True) -> list[Remains]:
+    async def find_remains(self, filling: bool = True) -> list[Remains]:
         """Return the remains of this backend, in the order of removal. Looks only. Raises MachineError.
 
         `filling`: also what its volume is filled with, on a disk that exists.
@@ -200,9 +200,9 @@ class Rig:
         found += await self.files.find(self.machine, self.name) if self.files else []
         found += await self.filling.find(self.machine, self.name) if self.filling and filling else []
         found += await self.disk.find(self.machine) if self.disk else []
-        return found + await self._left_by_saturator()
+        return found + await self._find_saturator_remains()
 
-    async def _left_by_saturator(self) -> list[Remains]:
+    async def _find_saturator_remains(self) -> list[Remains]:
         """Return what its saturator left, where that goes neither with the clone nor with the disk."""
         if (busy := self._saturated) is None:
             return []
@@ -220,13 +220,13 @@ class Rig:
         until that is gone.
         """
         for pause_s in (*_PAUSES_S, None):
-            found = await self.found(filling)
+            found = await self.find_remains(filling)
             if not found:
                 break
             try:
                 for one in found:
                     say(f"removing {one.what}")
-                    runner = StepRunner(self.machine, self._api, self.tell)
+                    runner = StepRunner(self.machine, self._api, self.note_step)
                     runner.captured.update(one.captured)
                     await runner.do(one.remove)
             except LabError as error:
@@ -234,7 +234,7 @@ class Rig:
                     raise LabError(f"{self.name}: cannot remove {one.what}: {error}") from None
                 await asyncio.sleep(pause_s)
         else:
-            if found := await self.found(filling):
+            if found := await self.find_remains(filling):
                 raise LabError(
                     f"{self.name}: still there after removal: " + "; ".join(one.what for one in found)
                 )
@@ -254,9 +254,9 @@ class Rig:
     def probed(self) -> FsyncProbe | None:
         """The file of its fsync probe, None where no folder of it is known; its disk has to stand."""
         captured = self.runner.captured
-        return FsyncProbe(self.saturated_on(self.machine, captured), self._probe) if self._probe else None
+        return FsyncProbe(self.under_limits(self.machine, captured), self._probe) if self._probe else None
 
-    def saturated_on(self, machine: Machine, captured: Mapping[str, str]) -> Machine:
+    def under_limits(self, machine: Machine, captured: Mapping[str, str]) -> Machine:
         """Return `machine` for the saturator: on a disk with limits it works under them too."""
         group = self.place.group if self.place else None
         return LimitedMachine(machine, fill(group, captured)) if group else machine
@@ -269,28 +269,28 @@ class Rig:
             await self.runner.do(part.steps)
 
 
-async def rigs_of(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:
+async def build_rigs(lab: Lab, machines: Machines, on_step: OnStep) -> list[Rig]:
     """Return all rigs. Raises LabError with all that is missing."""
     rigs, problems = dict[str, Rig](), dict[str, None]()
     for variant in variants(lab):
-        backend = variant.settings
+        backend = variant.backend
         try:
-            rig = await rig_of(variant.lab, backend, machines.of(backend), on_step)
+            rig = await build_rig(variant.lab, backend, machines.of(backend), on_step)
         except LabError as error:
             problems[f"{backend.name}: {error}"] = None
             continue
-        rigs.setdefault(variant.rig, rig).outfits[variant.name] = (rig.backend, rig.clone)
+        rigs.setdefault(variant.rig, rig).variants[variant.name] = (rig.backend, rig.clone)
     if problems:
         raise LabError("\n".join(problems))
     return list(rigs.values())
 
 
-def by_variant(rigs: list[Rig]) -> dict[str, Rig]:
+def rigs_by_variant(rigs: list[Rig]) -> dict[str, Rig]:
     """Return the rig of each variant by the variant's name; without factors, of each backend."""
-    return {name: rig for rig in rigs for name in rig.outfits}
+    return {name: rig for rig in rigs for name in rig.variants}
 
 
-async def rig_of(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) -> Rig:
+async def build_rig(lab: Lab, backend: Backend, machine: Machine, on_step: OnStep) -> Rig:
     """Return the rig of `backend`; looks at what a clone is made of, changes nothing. Raises LabError."""
     label = Label(lab.name)
     storage = make_disk(backend.disk, label, backend.name, lab.work) if backend.disk else None

@@ -19,9 +19,9 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import PlannedRun, Variant
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.labfile import Backend, Lab
-from plimsoll.lab.experiment.load import Events, Load, LoadPart, RunClock, in_step, loads_of, saturate
+from plimsoll.lab.experiment.load import Events, MemberRun, RunClock, RunLoad, build_loads, in_step, saturate
 from plimsoll.lab.experiment.machines import RecordedMachine
-from plimsoll.lab.experiment.notices import Say
+from plimsoll.lab.experiment.notices import LogLine
 from plimsoll.lab.experiment.rig import Rig
 from plimsoll.lab.experiment.scenarios import TraitsByScenario
 from plimsoll.lab.facts import read_facts, read_facts_after
@@ -39,8 +39,8 @@ from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
 _DEFAULT = "default"
 
 
-class RigRun:
-    """A run of a variant on its rig. `kinds`: what is to be known of scenarios."""
+class Run:
+    """Run number `run` of `of`, of a variant on its rig."""
 
     def __init__(
         self,
@@ -51,38 +51,42 @@ class RigRun:
         here: Machine,
         folder: ExperimentFolder,
         kinds: TraitsByScenario,
-        say: Say,
+        say: LogLine,
     ) -> None:
         self._variant, self._lab = variant, variant.lab
+        self._choice = self._lab.scenario(run.scenario)
+        self._phases = self._lab.phases_of(self._choice)
         self._run, self._of, self._rig, self._here = run, of, rig, here
         self._folder, self._kinds, self._say = folder, kinds, say
-        self._recorded = RecordedMachine(rig.machine, rig.tell)
+        self._recorded = RecordedMachine(rig.machine, rig.note_step)
         self._seen = CloneDetails()
 
-    async def done(self) -> Path:
-        """Do it, and return the finished run directory. Raises LabError where it failed.
+    async def execute(self) -> Path:
+        """Carry the run out, and return its finished directory. Raises LabError where it failed.
 
         However it ends, nothing of it runs on, and the host's settings are as they were.
         """
         rig = self._rig
-        async with rig.tuned(self._folder.tuning(rig.name)) as tuning:
+        async with rig.tune(self._folder.tuning(rig.name)) as tuning:
             try:
                 await rig.do([rig.reset(restore=rig.changed)])
                 rig.changed = self._kinds[self._run.scenario].changes
                 await asyncio.sleep(self._lab.limits.settle_s)
                 attempt = self._folder.attempt(self._run.name)
                 self._note("attempt", attempt=attempt.name)
-                parts, facts = await self._measured(attempt)
+                parts, facts = await self._measure(attempt)
                 for part in parts:
-                    self._complete(part, parts, facts, tuning)
-                directory = gathered(attempt, self._run, parts) if len(parts) > 1 else parts[0].directory
+                    self._write_facts(part, parts, facts, tuning)
+                directory = (
+                    collect_members(attempt, self._run, parts) if len(parts) > 1 else parts[0].directory
+                )
                 return self._folder.finish(attempt, directory, self._run.name)
             finally:
-                await rig.do([rig.rest()])
+                await rig.do([rig.stop()])
 
-    async def _measured(self, attempt: Path) -> tuple[list[LoadPart], dict[str, Any]]:
+    async def _measure(self, attempt: Path) -> tuple[list[MemberRun], dict[str, Any]]:
         rig = self._rig
-        self._seen = await rig.seen()
+        self._seen = await rig.read_details()
         devices, datasets = self._disks()
         folder = rig.place.folder if rig.place else None
         facts = await read_facts(rig.machine, devices, datasets, rig.clone.data().part_of, folder)
@@ -91,12 +95,15 @@ class RigRun:
             observe = observe.model_copy(update={"disks": devices})
         sampler = await prepare_sampler(rig.machine, observe.probing(rig.probed), self._say)
         events, stop = Events(attempt / "lab-events.jsonl"), asyncio.Event()
-        parts = self._parts(attempt)
+        target = rig.clone.target(rig.runner.captured)
+        loads = build_loads(self._lab, self._run, self._kinds, target, str(attempt), rig.is_ours)
+        several, name = len(loads) > 1, self._run.name
+        parts = [MemberRun(load, f"{name}: {load.member.called}" if several else name) for load in loads]
         observed_from_ns = time.monotonic_ns()
         with HostCsv(attempt / HOST_FILE, sampler.columns) as file:
             observing = asyncio.create_task(sampler.run(file, observed_from_ns, stop))
             try:
-                clock = await self._loaded(parts, events)
+                clock = await self._load(parts, events)
             finally:
                 stop.set()
                 await observing
@@ -107,30 +114,19 @@ class RigRun:
             _merge_events(part.directory / EVENTS_FILE, events.path, later_ns)
         return parts, facts.model_dump(mode="json")
 
-    def _parts(self, attempt: Path) -> list[LoadPart]:
-        """Return what is to be started: one program, or that of each member."""
-        rig, run = self._rig, self._run
-        target = rig.clone.target(rig.runner.captured)
-        loads = loads_of(self._lab, run, self._kinds, target, str(attempt), rig.is_ours)
-        return [
-            LoadPart(load, f"{run.name}: {load.member.called}" if len(loads) > 1 else run.name)
-            for load in loads
-        ]
-
-    async def _loaded(self, parts: list[LoadPart], events: Events) -> RunClock:
+    async def _load(self, parts: list[MemberRun], events: Events) -> RunClock:
         """Run the scenario, or all that are together, and the saturator in the middle."""
-        choice = self._lab.scenario(self._run.scenario)
-        load = Load(parts, endless=bool(choice.together) and self._lab.phases_of(choice).during_s is None)
+        load = RunLoad(parts, endless=bool(self._choice.together) and self._phases.during_s is None)
         try:
             for part in parts:
-                self._rig.tell(Command(part.load.says, tuple(part.load.command)))
+                self._rig.note_step(Command(part.load.says, tuple(part.load.command)))
             clock = events.clock = await load.begin(self._here)
             self._note("load begun")
             saturated = events.saturated if self._rig.saturator(self._lab) else None
-            beside = [self._saturated(clock, events), load.let_begin(clock, saturated)]
+            beside = [self._saturate(clock, events), load.let_begin(clock, saturated)]
             working = asyncio.create_task(in_step(beside))
             try:
-                await self._to_the_end(load, working)
+                await self._wait_for_end(load, working)
             finally:
                 working.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
@@ -138,8 +134,7 @@ class RigRun:
         finally:
             await load.stop()
         if saturated is not None:
-            phases = self._lab.phases_of(choice)
-            events.require_saturated(self._lab.warmup_s + phases.before_s)
+            events.require_saturated(self._lab.warmup_s + self._phases.before_s)
         self._note("load ended")
         return clock
 
@@ -147,19 +142,18 @@ class RigRun:
         """Note for those who look on; not down to the disk, which may be the one under test."""
         self._folder.journal.note(what, sync=False, run=self._run.name, **further)
 
-    async def _saturated(self, clock: RunClock, events: Events) -> None:
+    async def _saturate(self, clock: RunClock, events: Events) -> None:
         settings = self._rig.saturator(self._lab)
         if settings is None:
             return
         label = Label(self._lab.name).saturator(self._rig.name)
-        machine = self._rig.saturated_on(self._recorded, self._rig.runner.captured)
+        machine = self._rig.under_limits(self._recorded, self._rig.runner.captured)
         busy = make_saturator(machine, settings, label, events.note)
-        phases = self._lab.phases_of(self._lab.scenario(self._run.scenario))
-        await saturate(busy, clock, self._lab.warmup_s, phases)
+        await saturate(busy, clock, self._lab.warmup_s, self._phases)
 
-    async def _to_the_end(self, load: Load, working: "asyncio.Task[None]") -> None:
+    async def _wait_for_end(self, load: RunLoad, working: "asyncio.Task[None]") -> None:
         """Wait until the load ends; a saturator that gives up, or the limit of time, ends the run."""
-        limit_s = self._lab.limits.run_s + (self._lab.duration_s(self._lab.scenario(self._run.scenario)) or 0)
+        limit_s = self._lab.limits.run_s + (self._lab.duration_s(self._choice) or 0)
         ending = asyncio.create_task(load.end())
         try:
             async with asyncio.timeout(limit_s):
@@ -181,21 +175,18 @@ class RigRun:
         dataset = data.dataset or (None if self._rig.is_ours else where.dataset)
         return self._rig.devices, (dataset, *data.part_of) if dataset else ()
 
-    @property
-    def _design(self) -> dict[str, Any]:
-        """Return what run.json says of an experiment with factors: all levels, and the goal."""
-        goal = {} if self._lab.goal_ms is None else {"goal_ms": self._lab.goal_ms}
-        return goal | ({"levels": self._variant.of} if self._variant.of else {})
-
-    def _complete(
-        self, part: LoadPart, parts: list[LoadPart], facts: dict[str, Any], tuning: TuningPlan
+    def _write_facts(
+        self, part: MemberRun, parts: list[MemberRun], facts: dict[str, Any], tuning: TuningPlan
     ) -> None:
         """Write to run.json what the lab knows of the run."""
         path = part.directory / FACTS_FILE
         where, captured = self._rig.place, self._rig.runner.captured
         accelerator = {key: captured[key] for key in ("accelerator",) if key in captured}
-        choice = self._lab.scenario(self._run.scenario)
-        phases = self._lab.phases_of(choice)
+        experiment: dict[str, Any] = {"name": self._lab.name, "run": self._run.number, "of": self._of}
+        if self._lab.goal_ms is not None:
+            experiment["goal_ms"] = self._lab.goal_ms
+        if self._variant.all_levels:
+            experiment["levels"] = self._variant.all_levels
         part_of = self._rig.clone.data().part_of
         name = Label(self._lab.name).of(self._rig.name)
         rounds = last_filling(read_rounds(self._folder.rounds), self._rig.name)
@@ -203,9 +194,8 @@ class RigRun:
             path,
             read_json(path)
             | {
-                "scenario": choice.called_in_full(part.load.member),
-                "experiment": {"name": self._lab.name, "run": self._run.number, "of": self._of}
-                | self._design,
+                "scenario": self._choice.called_in_full(part.load.member),
+                "experiment": experiment,
                 **({"factors": self._variant.levels} if self._variant.levels else {}),
                 "storage": {
                     "emulated": where.emulated if where else None,
@@ -215,9 +205,9 @@ class RigRun:
                     **cache_facts(self._lab, self._rig.backend, where, name),
                     **precondition_facts(rounds),
                 },
-                "phases": {"warmup_s": self._lab.warmup_s, **phases.model_dump()},
+                "phases": {"warmup_s": self._lab.warmup_s, **self._phases.model_dump()},
             }
-            | (company(self._run, part, parts) if choice.together else {}),
+            | (describe_company(self._run, part, parts) if self._choice.together else {}),
         )
 
 
@@ -237,7 +227,7 @@ def _merge_events(path: Path, further: Path, later_ns: int) -> None:
     replace_text(path, "".join(line + "\n" for _, line in sorted(found, key=lambda one: one[0])))
 
 
-def gathered(attempt: Path, run: PlannedRun, parts: list[LoadPart]) -> Path:
+def collect_members(attempt: Path, run: PlannedRun, parts: list[MemberRun]) -> Path:
     """Put the run directories of `parts` into one folder of `attempt`, which names them. Raises OutputError.
 
     It becomes the finished run by one rename, whole.
@@ -255,7 +245,7 @@ def gathered(attempt: Path, run: PlannedRun, parts: list[LoadPart]) -> Path:
     return folder
 
 
-def company(run: PlannedRun, part: LoadPart, parts: list[LoadPart]) -> dict[str, Any]:
+def describe_company(run: PlannedRun, part: MemberRun, parts: list[MemberRun]) -> dict[str, Any]:
     """Return what `part`'s run.json gets of the others; times are by its own clock.
 
     A crowd that the lab stopped, as all others had ended, is complete.
@@ -268,14 +258,14 @@ def company(run: PlannedRun, part: LoadPart, parts: list[LoadPart]) -> dict[str,
     return {**ended, "together": {**own, **later, "stopped": part.stopped, "others": others}}
 
 
-def _began_s(of: LoadPart, by: LoadPart) -> float:
+def _began_s(of: MemberRun, by: MemberRun) -> float:
     """Return the second at which `of` began, by the clock of `by`."""
     return round(
         (of.clock.start_ns if of.began_ns is None else of.began_ns) / 1e9 - by.clock.start_ns / 1e9, 6
     )
 
 
-def _other(part: LoadPart, other: LoadPart) -> dict[str, Any]:
+def _other(part: MemberRun, other: MemberRun) -> dict[str, Any]:
     facts = read_json(other.directory / FACTS_FILE)
     clock_s = (other.clock.start_ns - part.clock.start_ns) / 1e9
     started, ended = (datetime.fromisoformat(facts[key]) for key in ("started_at", "ended_at"))
@@ -291,7 +281,7 @@ def _other(part: LoadPart, other: LoadPart) -> dict[str, Any]:
 
 
 def cache_facts(lab: Lab, backend: Backend, place: Place | None, name: str) -> dict[str, Any]:
-    """Return what `storage` in run.json says of the caches at the start of a run; nothing where nobody knows.
+    """Return what `storage` in run.json says of the caches at the start of a run, nothing if unknown.
 
     `place` is that of the disk, `name` the clone's.
     """
@@ -306,12 +296,5 @@ def precondition_facts(rounds: Sequence[VolumeRound]) -> dict[str, Any]:
     if not rounds:
         return {}
     last = rounds[-1]
-    return {
-        "precondition": {
-            "fill_percent": last.fill_percent,
-            "block_bytes": last.block_bytes,
-            "threads": last.threads,
-            "rounds": last.round,
-            "steady": last.steady is True,
-        }
-    }
+    settings = {name: getattr(last, name) for name in ("fill_percent", "block_bytes", "threads")}
+    return {"precondition": {**settings, "rounds": last.round, "steady": last.steady is True}}

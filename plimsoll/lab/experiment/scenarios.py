@@ -75,7 +75,7 @@ class _NoAnswerError(SettingsError):
         )
 
 
-def traits_of(lab: Lab, path: str) -> TraitsByScenario:
+def read_traits(lab: Lab, path: str) -> TraitsByScenario:
     """Return the traits of the scenarios of `lab`, all of whose options are right.
 
     `path` is the file's, for messages. Raises SettingsError with all problems.
@@ -86,7 +86,7 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
     wrong_options = (wrong for wrong, _ in answers)
     kinds, problems = TraitsByScenario(), []
     for at, choice, member, _ in members:
-        kind, wrong = _kind(member, described, next(wrong_options) if member.scenario != REPLAY else [])
+        kind, wrong = _read_kind(member, described, next(wrong_options) if member.scenario != REPLAY else [])
         problems += [f"{path}: {at}.{what}" for what in wrong]
         if kind is None:
             continue
@@ -99,12 +99,18 @@ def traits_of(lab: Lab, path: str) -> TraitsByScenario:
     return kinds
 
 
-def _kind(
+def _read_kind(
     member: Member, described: dict[str, Any], wrong: list[dict[str, str]]
 ) -> tuple[ScenarioTraits | None, list[str]]:
-    """Return the traits of a scenario, None where there is no such, and the problems of its keys."""
+    """Return the traits of a scenario, None where it does not exist, and the problems of its keys."""
     if member.scenario == REPLAY:
-        return ScenarioTraits(changes=False, timed=True), _replay_problems(member)
+        found: list[str] = []
+        try:
+            ReplayOptions.model_validate(member.options)
+        except ValidationError as error:
+            each = problems_of(error, "is not an option of a replay", ReplayOptions)
+            found = [f"options.{one.key or 'options'}: {one.text}" for one in each]
+        return ScenarioTraits(changes=False, timed=True), found
     if member.scenario not in described:
         there = ", ".join([REPLAY, *described])
         hint = did_you_mean(member.scenario, [REPLAY, *described])
@@ -118,17 +124,6 @@ def _kind(
     problems = ours + [f"{one['key']}: {one['problem']}" for one in wrong]
     kind = ScenarioTraits(changes=about["changes"] is not None, timed=_LENGTH in about["keys"])
     return kind, [f"options.{what}" for what in problems]
-
-
-def _replay_problems(member: Member) -> list[str]:
-    try:
-        ReplayOptions.model_validate(member.options)
-    except ValidationError as error:
-        return [
-            f"options.{one.key or 'options'}: {one.text}"
-            for one in problems_of(error, "is not an option of a replay", ReplayOptions)
-        ]
-    return []
 
 
 def idle_options(lab: Lab) -> Iterator[tuple[Location, str]]:
@@ -153,7 +148,7 @@ def location_of(key: str) -> Location:
     return tuple(int(part) if part.isdecimal() else part for part in key.split("."))
 
 
-def prepare(lab: Lab, say: Callable[[str], None]) -> None:
+def prepare_members(lab: Lab, say: Callable[[str], None]) -> None:
     """Make on this machine what scenarios that run together need, so that none keeps the others waiting.
 
     Raises SettingsError.
@@ -169,7 +164,7 @@ def prepare(lab: Lab, say: Callable[[str], None]) -> None:
         except _NoAnswerError as error:
             raise SettingsError(
                 f"{choice.called_in_full(member)}: what it needs on this machine was not made within "
-                f"{error.within_s:g} s: start it again, which goes on with what is made by now, or ask for "
+                f"{error.within_s:g} s: run this again, which continues from there, or ask for "
                 "less in its options"
             ) from None
         for one in problems:
@@ -240,7 +235,7 @@ def _answer(*words: str, said: str, within_s: float) -> str:
     return out
 
 
-def probe_here(lab: Lab) -> list[str]:
+def find_problems_here(lab: Lab) -> list[str]:
     """Return the obstacles on this machine, one sentence each. Changes nothing."""
     problems = [*_replays(lab), *_out(lab.out)]
     own_site = all(find_driver(backend.clone).has_own_site for backend in lab.backends)
@@ -262,10 +257,11 @@ def _replays(lab: Lab) -> Iterator[str]:
         yield missing_replay()
         return
     try:
-        known = _known_flags() if replays else []
+        said = _run_replay("run", "--help", timeout_s=_HELP_S).stdout if replays else ""
     except subprocess.TimeoutExpired:
         yield f"{replay_program()}: does not answer --help within {_HELP_S:g} s: build it again: make build"
         return
+    known = re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", said)
     for called, member in replays:
         options = ReplayOptions.model_validate(member.options)
         yield from (f"{called}: flags: {what}" for what in flag_problems(options.flags, known))
@@ -277,7 +273,7 @@ def flag_problems(flags: Sequence[str], known: Sequence[str]) -> list[str]:
     """Return what is wrong with further flags of `bin/replay run`, which has those `known`. Pure."""
     given = [flag.partition("=")[0] for flag in flags if flag.startswith("--")]
     return [
-        f"{flag} is no flag of bin/replay run{did_you_mean(flag, known)}"
+        f"{flag} is not a flag of bin/replay run{did_you_mean(flag, known)}"
         for flag in given
         if flag not in known
     ]
@@ -298,7 +294,7 @@ def reading_words(options: ReplayOptions) -> list[str]:
 def _unreadable(options: ReplayOptions) -> str:
     """Return why the replay's own reader would not read the logs, empty where it does."""
     try:
-        done = _asked("parse", "--stats", "--quiet", *reading_words(options))
+        done = _run_replay("parse", "--stats", "--quiet", *reading_words(options))
     except subprocess.TimeoutExpired:
         return ""
     if not done.returncode:
@@ -308,11 +304,7 @@ def _unreadable(options: ReplayOptions) -> str:
     return last_words(done.stderr).removeprefix("replay: ")
 
 
-def _known_flags() -> list[str]:
-    return re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", _asked("run", "--help", timeout_s=_HELP_S).stdout)
-
-
-def _asked(*words: str, timeout_s: float = _LOG_S) -> "subprocess.CompletedProcess[str]":
+def _run_replay(*words: str, timeout_s: float = _LOG_S) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(  # noqa: S603 our own program, by a list of words
         [replay_program(), *words],
         stdin=subprocess.DEVNULL,
@@ -332,20 +324,19 @@ def _scripted(lab: Lab, member: Member, own_site: bool) -> Iterator[str]:
             yield f"options.{key}: {path} cannot be read here"
     by_command = "ssh" in said  # then nobody logs in to the site
     if logs_in(member.scenario) and not by_command and (not own_site or "password_file" in said):
-        yield from _refused(credentials, said, "http://127.0.0.1")
+        yield from _find_refusals(credentials, said, "http://127.0.0.1")
     for clone in (backend.clone for backend in lab.backends):
         if about.changes and not find_driver(clone).is_ours and (target := getattr(clone, "target", None)):
             leave = said | {"connect_to": getattr(clone, "connect_to", None)}
-            yield from _refused(lambda settings: require_consent(settings, member.scenario), leave, target)
-    if about.runs_on_k6 and not (os.environ.get("PLIMSOLL_K6") or _has_k6()):
+            yield from _find_refusals(
+                lambda settings: require_consent(settings, member.scenario), leave, target
+            )
+    has_k6 = os.environ.get("PLIMSOLL_K6") or own_program("k6").exists() or shutil.which("go")
+    if about.runs_on_k6 and not has_k6:
         yield "k6 is not built yet, and there is no go to build it with: install Go, or set PLIMSOLL_K6"
 
 
-def _has_k6() -> bool:
-    return own_program("k6").exists() or shutil.which("go") is not None
-
-
-def _refused(
+def _find_refusals(
     ask: Callable[[ChangingSettings], object], said: Mapping[str, object], target: str
 ) -> Iterator[str]:
     """Yield what `ask` raises for these options of a scenario."""
@@ -357,13 +348,8 @@ def _refused(
 
 
 def _out(out: Path) -> Iterator[str]:
-    there = _existing(out)
+    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        yield f"out: {there} cannot be written into: choose another folder"
+        yield f"out: {there} cannot be written to: choose another folder"
     elif shutil.disk_usage(there).free < _ROOM_BYTES:
         yield f"out: {out} has less than 1 GiB free: choose another folder"
-
-
-def _existing(path: Path) -> Path:
-    path = path.absolute()
-    return path if path.exists() else _existing(path.parent)

@@ -24,7 +24,7 @@ from plimsoll.lab.experiment.design import measured_rigs, preconditioned_rigs, r
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.labfile import Backend, Lab, Precondition
 from plimsoll.lab.experiment.machines import RecordedMachine
-from plimsoll.lab.experiment.notices import Notices, Say
+from plimsoll.lab.experiment.notices import LogLine, Notices
 from plimsoll.lab.experiment.rig import Rig, StepGroup
 from plimsoll.lab.fileio import precondition
 from plimsoll.lab.fileio.bench import FileioError, only_looks
@@ -52,87 +52,85 @@ from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
 _END_S = 600.0  # for a round beyond its time: the last fsync of a slow disk
 
 
-class Preconditioning:
+class VolumeFilling:
     """What is done to the volumes, so that they are full and used in the runs."""
 
-    def __init__(self, lab: Lab, folder: ExperimentFolder, say: Say) -> None:
+    def __init__(self, lab: Lab, folder: ExperimentFolder, say: LogLine) -> None:
         self._lab, self._folder, self._say = lab, folder, say
         self._rigs = set(preconditioned_rigs(lab))
-        self._on = {name: volume_of(variant.settings) for name, variant in rigs_in(lab).items()}
+        self._on = {name: volume_of(variant.backend) for name, variant in rigs_in(lab).items()}
         self._unfilled = set(self._rigs)
 
-    def takes(self, rig: str) -> bool:
+    def needs_filling(self, rig: str) -> bool:
         """Return whether the volume of `rig` is to be filled before its runs."""
         return rig in self._rigs
 
-    async def bring_about(self, rig: Rig) -> None:
-        """Fill the volume of `rig`, which has been made and rests, and overwrite it, unless that is done.
+    async def fill_if_due(self, rig: Rig) -> None:
+        """Fill the volume of `rig`, which stands and is idle, and overwrite it, unless that is done.
 
         Raises LabError.
         """
         wanted, filling = self._lab.precondition, rig.filling
-        if wanted is None or filling is None or not self.takes(rig.name):
+        if wanted is None or filling is None or not self.needs_filling(rig.name):
             return
-        rounds, there = (
-            last_filling(read_rounds(self._folder.rounds), rig.name),
-            await filling.whole(rig.machine),
-        )
+        rounds = last_filling(read_rounds(self._folder.rounds), rig.name)
+        there = await filling.whole(rig.machine)
         if there is None or not rounds or there[0] != rounds[-1].filling:
             rounds = []
-        if is_over(rounds, wanted):
+        if is_finished(rounds, wanted):
             self._unfilled.discard(rig.name)
             return
         self._folder.journal.note("precondition begun", backend=rig.name)
         try:
-            async with rig.tuned(self._folder.tuning(rig.name), of_clone=False):
-                rounds = await self._overwritten(rig, filling, wanted, rounds)
+            async with rig.tune(self._folder.tuning(rig.name), of_clone=False):
+                rounds = await self._overwrite(rig, filling, wanted, rounds)
         except PlimsollError as error:
             self._folder.journal.note("precondition failed", backend=rig.name, why=str(error))
             raise LabError(f"precondition: {str(error).removeprefix('precondition: ')}") from None
         self._folder.journal.note("precondition ended", backend=rig.name)
-        self._say(f"{rig.name}: {_sentence(rounds)}")
+        state = "steady" if rounds[-1].steady else "not steady"
+        after = "" if rounds[-1].steady else "; the runs begin anyway, and the report says so"
+        self._say(f"{rig.name}: its volume is {state} after {counted(rounds[-1].round, 'round')}{after}.")
 
-    async def _overwritten(
+    async def _overwrite(
         self, rig: Rig, filling: Filling, wanted: Precondition, rounds: list[VolumeRound]
     ) -> list[VolumeRound]:
         if not rounds:
-            rounds = [await self._filled(rig, filling, wanted)]
+            rounds = [await self._fill(rig, filling, wanted)]
         self._unfilled.discard(rig.name)
         await rig.do([rig.limit()])
-        machine = rig.saturated_on(RecordedMachine(rig.machine, rig.tell), rig.runner.captured)
-        while not is_over(rounds, wanted):
+        machine = rig.under_limits(RecordedMachine(rig.machine, rig.note_step), rig.runner.captured)
+        while not is_finished(rounds, wanted):
             number = rounds[-1].round + 1
             self._step(rig, "round", f"round {number} of at most {wanted.most_rounds}")
             command = precondition.overwrite(filling.folder, rounds[0].bytes, filling.direct, wanted)
-            found = await _ran(machine, command, wanted.round_s + _END_S)
-            said = {"p999_ms": found.p999_ms, **judged(rounds, found.iops)}
-            one = self._line(rig, wanted, rounds[0].filling, number, found, iops=found.iops, **said)
-            keep(self._folder.rounds, one)
+            found = await _run_fio(machine, command, wanted.round_s + _END_S)
+            said = {"p999_ms": found.p999_ms, **judge_round(rounds, found.iops)}
+            one = self._keep(rig, wanted, rounds[0].filling, number, found, iops=found.iops, **said)
             rounds = [*rounds, one]
         return rounds
 
-    async def _filled(self, rig: Rig, filling: Filling, wanted: Precondition) -> VolumeRound:
+    async def _fill(self, rig: Rig, filling: Filling, wanted: Precondition) -> VolumeRound:
         """Write the filling, with the disk as fast as it can be, as the site is copied."""
         await rig.do(steps_before_filling(rig, filling))
         on = self._on[rig.name]
         sharing = Counter(self._on[name] for name in self._unfilled | {rig.name})[on]
-        used, free, *_ = [*await _numbers(rig.machine, filling.room()), 0, 0]
+        used, free, *_ = [*await _read_numbers(rig.machine, filling.room()), 0, 0]
         size_bytes = filling_bytes(wanted.fill_percent, used, free, sharing)
         check_size(
-            size_bytes, min(await _numbers(rig.machine, filling.free()), default=0), wanted.fill_percent
+            size_bytes, min(await _read_numbers(rig.machine, filling.free()), default=0), wanted.fill_percent
         )
         self._say(f"{rig.name}: filling its volume to {wanted.fill_percent} %: {size_bytes >> 20} MiB ...")
         self._step(rig, "filling", f"filling the volume to {wanted.fill_percent} %")
-        machine = RecordedMachine(rig.machine, rig.tell)
-        found = await _ran(
+        machine = RecordedMachine(rig.machine, rig.note_step)
+        found = await _run_fio(
             machine, precondition.fill(filling.folder, size_bytes, filling.direct), wanted.longest_s
         )
-        one = self._line(rig, wanted, uuid.uuid4().hex, 0, found)
-        keep(self._folder.rounds, one)
+        one = self._keep(rig, wanted, uuid.uuid4().hex, 0, found)
         await rig.do([StepGroup("note the filling", (filling.mark(one.filling),))])
         return one
 
-    def _line(
+    def _keep(
         self,
         rig: Rig,
         wanted: Precondition,
@@ -141,7 +139,8 @@ class Preconditioning:
         found: precondition.Written,
         **more: Any,
     ) -> VolumeRound:
-        return VolumeRound(
+        """Return a round, which is down on the disk by then. Raises OutputError."""
+        one = VolumeRound(
             volume=rig.name,
             filling=filling,
             round=number,
@@ -153,6 +152,8 @@ class Preconditioning:
             mib_per_s=found.mib_per_s,
             **more,
         )
+        append_line(self._folder.rounds, one.model_dump())
+        return one
 
     def _step(self, rig: Rig, what: str, says: str) -> None:
         """Note for those who look on; the rounds themselves are down on the disk."""
@@ -160,7 +161,7 @@ class Preconditioning:
 
 
 def volume_of(backend: Backend) -> tuple[str, str]:
-    """Return what tells the volume of a backend from others: a pool may hold several backends. Pure."""
+    """Return what identifies the volume of a backend: a pool may hold several backends. Pure."""
     disk: Any = backend.disk
     dataset, path = getattr(disk, "dataset", None), getattr(disk, "path", None)
     return backend.host, dataset.partition("/")[0] if dataset else path or f"the disk of {backend.name}"
@@ -168,9 +169,8 @@ def volume_of(backend: Backend) -> tuple[str, str]:
 
 def steps_before_filling(rig: Rig, filling: Filling) -> list[StepGroup]:
     """Return the steps before the filling: the disk is as fast as it can be."""
-    lift = rig.place.unlimit if rig.place else ()
     return [
-        StepGroup("lift the disk's limits", tuple(lift)),
+        StepGroup("lift the disk's limits", tuple(rig.place.unlimit if rig.place else ())),
         StepGroup("make room for the filling", (filling.remove(), filling.make())),
     ]
 
@@ -184,7 +184,7 @@ def planned_words(filling: Filling, wanted: Precondition) -> tuple[list[str], li
     )
 
 
-async def _ran(machine: Machine, command: list[str], longest_s: float) -> precondition.Written:
+async def _run_fio(machine: Machine, command: list[str], longest_s: float) -> precondition.Written:
     begun_s = time.monotonic()
     done = await machine.run(command, timeout_s=longest_s, check=False)
     if done.status == 127:
@@ -198,30 +198,20 @@ async def _ran(machine: Machine, command: list[str], longest_s: float) -> precon
     return replace(precondition.written(done.out), seconds=round(time.monotonic() - begun_s, 3))
 
 
-async def _numbers(machine: Machine, command: list[str]) -> list[int]:
+async def _read_numbers(machine: Machine, command: list[str]) -> list[int]:
     return parse_numbers((await machine.run(command)).out)
 
 
-def _sentence(rounds: list[VolumeRound]) -> str:
-    last, count = rounds[-1], counted(rounds[-1].round, "round")
-    if last.steady:
-        return f"its volume is steady after {count}."
-    return f"its volume is not steady after {count}; the runs begin all the same, and the report says so."
-
-
-def judged(rounds: Sequence[VolumeRound], iops: float) -> dict[str, Any]:
+def judge_round(rounds: Sequence[VolumeRound], iops: float) -> dict[str, Any]:
     """Return what a round of `iops` after `rounds` says of whether the volume is steady. Pure."""
     found = steadiness([*(one.iops or 0.0 for one in rounds if one.round), iops])
     if found is None:
         return {}
-    percents = {
-        "range_percent": round(found.range_percent, 2),
-        "slope_percent": round(found.slope_percent, 2),
-    }
-    return {**percents, "steady": found.steady}
+    percents = (round(found.range_percent, 2), round(found.slope_percent, 2))
+    return {"range_percent": percents[0], "slope_percent": percents[1], "steady": found.steady}
 
 
-def is_over(rounds: Sequence[VolumeRound], wanted: PreconditionSettings) -> bool:
+def is_finished(rounds: Sequence[VolumeRound], wanted: PreconditionSettings) -> bool:
     """Return whether a volume needs no more rounds: it is steady, or one would exceed a limit. Pure."""
     if not rounds:
         return False
@@ -233,41 +223,36 @@ def is_over(rounds: Sequence[VolumeRound], wanted: PreconditionSettings) -> bool
     )
 
 
-def keep(path: Path, one: VolumeRound) -> None:
-    """Add a round to `path`, on the disk when this returns. Raises OutputError."""
-    append_line(path, one.model_dump())
+class VolumeMeasurement:
+    """The measurement of all volumes. What fails is reported and left out: the runs matter more."""
 
-
-class Volumes:
-    """The measurement of all volumes. What fails is told and left out: the runs matter more."""
-
-    def __init__(self, lab: Lab, folder: ExperimentFolder, say: Say, notices: Notices) -> None:
+    def __init__(self, lab: Lab, folder: ExperimentFolder, say: LogLine, notices: Notices) -> None:
         self._lab, self._folder, self._say, self._notices = lab, folder, say, notices
-        self._due = set(lacking(lab, folder.fileio))
+        self._due = set(missing_cells(lab, folder.fileio))
         self._failed: dict[str, str] = {}
 
-    def is_due(self, rig: str) -> bool:
+    def needs_measuring(self, rig: str) -> bool:
         """Return whether the volume of `rig` is still to be measured."""
         return rig in self._due
 
     def not_measured(self) -> dict[str, str]:
         """Return the volumes with cells that are not finished, and why."""
-        left = lacking(self._lab, self._folder.fileio)
+        left = missing_cells(self._lab, self._folder.fileio)
         return {rig: self._failed.get(rig, "its backend could not be made") for rig in left}
 
-    async def measure(self, rig: Rig) -> None:
-        """Measure what lacks of the volume of `rig`, which has been made and rests; of others nothing."""
+    async def measure_if_due(self, rig: Rig) -> None:
+        """Measure what is missing of the volume of `rig`, which stands and is idle, where that is due."""
         if rig.name not in self._due or rig.files is None or self._lab.fileio is None:
             return
         self._due.discard(rig.name)
         every = [rig.files.settings(part, rig.name) for part in self._lab.fileio.parts]
-        cells = lacking(self._lab, self._folder.fileio)[rig.name]
+        cells = missing_cells(self._lab, self._folder.fileio)[rig.name]
         programs = " and ".join(make_bench(settings).program for settings in every)
         self._say(f"{rig.name}: measuring its volume with {programs}: {counted(len(cells), 'cell')} ...")
         self._folder.journal.note("fileio begun", backend=rig.name)
         try:
-            async with rig.tuned(self._folder.tuning(rig.name), of_clone=False):
-                await self._measured(rig, rig.files, every)
+            async with rig.tune(self._folder.tuning(rig.name), of_clone=False):
+                await self._measure(rig, rig.files, every)
         except PlimsollError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # its files could not be removed at once
@@ -277,7 +262,7 @@ class Volumes:
             self._folder.journal.note("fileio ended", backend=rig.name)
             self._say(f"{rig.name}: all {len(self._lab.fileio.all_cells)} cells are in {self._folder.fileio}")
 
-    async def _measured(self, rig: Rig, files: VolumeFiles, every: Sequence[Settings]) -> None:
+    async def _measure(self, rig: Rig, files: VolumeFiles, every: Sequence[Settings]) -> None:
         for settings in every:
             if not isinstance(settings, FileioSettings):
                 continue
@@ -285,8 +270,8 @@ class Volumes:
                 self._say(f"{rig.name}: fileio: {_as_keys(caution, settings)}")
         await rig.do(steps_before_measuring(rig, files))
         try:
-            recorded = RecordedMachine(rig.machine, rig.tell, lambda words: not only_looks(words))
-            machine = rig.saturated_on(recorded, rig.runner.captured)
+            recorded = RecordedMachine(rig.machine, rig.note_step, lambda words: not only_looks(words))
+            machine = rig.under_limits(recorded, rig.runner.captured)
             for settings in every:
                 step = partial(self._step, rig.name, make_bench(settings).program)
                 try:
@@ -306,10 +291,10 @@ class Volumes:
         self._folder.journal.note("fileio failed", backend=rig, why=why)
         said = f"{rig}: fileio failed: {reason}. The runs go on; plimsoll run --resume tries it again."
         self._say(said)
-        self._notices.tell("failure", "fileio failed", f"fileio on {rig} failed", [said])
+        self._notices.send("failure", "fileio failed", f"fileio on {rig} failed", [said])
 
 
-def lacking(lab: Lab, kept_in: Path) -> dict[str, BenchCases]:
+def missing_cells(lab: Lab, kept_in: Path) -> dict[str, BenchCases]:
     """Return the cells that `kept_in` does not hold yet, by rig; without whole ones. Raises OutputError."""
     if (fileio := lab.fileio) is None:
         return {}

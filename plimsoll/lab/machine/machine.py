@@ -62,6 +62,35 @@ class Machine(Protocol):
         ...
 
 
+class WrappedMachine:
+    """A Machine that passes everything on to `machine`, which is somebody else's to close."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.name, self._machine = machine.name, machine
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        timeout_s: float = 60.0,
+        check: bool = True,
+    ) -> Done:
+        """See Machine."""
+        return await self._machine.run(command, stdin=stdin, timeout_s=timeout_s, check=check)
+
+    async def start(self, command: Sequence[str]) -> Process:
+        """See Machine."""
+        return await self._machine.start(command)
+
+    async def read_text(self, path: str) -> str:
+        """See Machine."""
+        return await self._machine.read_text(path)
+
+    async def close(self) -> None:
+        """Leave the machine open."""
+
+
 class LocalMachine:
     """A Machine: this one."""
 

@@ -248,7 +248,7 @@ def _find_cut_off(schedule: Schedule, at: datetime) -> Path | None:
             stamp = folder.path.name.rpartition("-")[2]
             began = datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
             same = folder.settings() == Lab.model_validate_json(lab.model_dump_json())
-            if folder.journal.ended or at - began > _YOUNG or not same:
+            if folder.journal.has_ended or at - began > _YOUNG or not same:
                 return None
         except (PlimsollError, ValueError):
             return None

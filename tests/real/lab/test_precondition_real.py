@@ -214,7 +214,7 @@ def test_a_cache_that_others_share_is_not_emptied(tmp_path: Path, nginx: Nginx) 
         run("zpool", "create", "-m", tmp_path / "pool", f"{NAME}-tank", image)
         done = plimsoll("lab", "check", file)
         assert done.returncode == 1
-        assert "cache: caches cannot be made cold on pool: others share the pool's cache (ARC)" in done.stdout
+        assert "cache: cold is not possible on pool: others share the pool's cache (ARC)" in done.stdout
     finally:
         wait_for("the pool is gone, which zfs-fuse may call busy at first", lambda: destroyed(f"{NAME}-tank"))
         if started:

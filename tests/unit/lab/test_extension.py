@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.validation import parse_model
-from plimsoll.lab.experiment.design import alone, changes, extended_runs, planned
+from plimsoll.lab.experiment.design import extend_runs, find_key_changes, late_backends, plan_runs
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.problems import key_problems
 
@@ -63,7 +63,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "keys"), [row[1:] for row in TAKEN], ids=[row[0] for row in TAKEN])
 def test_what_leaves_the_runs_comparable_is_taken_over(text: str, keys: list[str] | None) -> None:
-    found = changes(read(BASE), read(text))
+    found = find_key_changes(read(BASE), read(text))
     if keys is None:  # a name that is gone is refused, the new one taken
         assert [(change.key, change.refusal is None) for change in found] == [
             ("backends.a", False),
@@ -78,7 +78,7 @@ def test_what_leaves_the_runs_comparable_is_taken_over(text: str, keys: list[str
     ("text", "key", "remedy"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
 def test_what_does_not_is_refused_with_key_values_and_remedy(text: str, key: str, remedy: str) -> None:
-    (change,) = changes(read(BASE), read(text))
+    (change,) = find_key_changes(read(BASE), read(text))
     assert change.key == key
     assert change.refusal is not None
     assert remedy in change.refusal
@@ -102,23 +102,23 @@ def test_levels_may_come_to_a_factor_where_the_others_stay_what_they_were(
     text: str | None, taken: bool
 ) -> None:
     before, now = (read(FACTORS), read(text)) if text else (read(BASE), read(FACTORS))
-    (change,) = changes(before, now)
+    (change,) = find_key_changes(before, now)
     assert (change.refusal is None) == taken
     if taken:
-        runs = planned(before)
-        further = extended_runs(runs, now)[len(runs) :]
+        runs = plan_runs(before)
+        further = extend_runs(runs, now)[len(runs) :]
         assert sorted(Counter(run.backend[-4:] for run in further).items()) == [("-200", 4)]
 
 
 def test_a_change_names_both_values() -> None:
-    (change,) = changes(read(BASE), read(BASE.replace("repeats: 2", "repeats: 4")))
+    (change,) = find_key_changes(read(BASE), read(BASE.replace("repeats: 2", "repeats: 4")))
     assert change.sentence == "repeats: 4 in the file, 2 in this experiment"
 
 
 def _rounds(before: str, now: str) -> tuple[str, list[str]]:
-    runs = planned(read(before))
-    further = extended_runs(runs, read(now))[len(runs) :]
-    return "".join(run.backend for run in further), alone(runs, further)
+    runs = plan_runs(read(before))
+    further = extend_runs(runs, read(now))[len(runs) :]
+    return "".join(run.backend for run in further), late_backends(runs, further)
 
 
 ORDERS = [
@@ -150,12 +150,12 @@ def test_each_run_is_planned_once_and_keeps_its_name(
     text = BASE.replace("repeats: 2", f"repeats: {repeats + more}\norder: {order}")
     text = text.replace("scenarios:", THIRD) if backend else text
     text = text.replace("phases:", "  - scenario: visitors\nphases:") if scenario else text
-    second, runs = read(text), planned(first)
-    found = extended_runs(runs, second)
+    second, runs = read(text), plan_runs(first)
+    found = extend_runs(runs, second)
     assert found[: len(runs)] == runs
     assert [run.number for run in found] == list(range(1, len(found) + 1))
     assert Counter((run.backend, run.scenario) for run in found) == Counter(
-        (run.backend, run.scenario) for run in planned(second)
+        (run.backend, run.scenario) for run in plan_runs(second)
     )
     assert len({(run.backend, run.scenario, run.repeat) for run in found}) == len(found)
-    assert extended_runs(found, second) == found, "a second time there is nothing to add"
+    assert extend_runs(found, second) == found, "a second time there is nothing to add"

@@ -12,9 +12,9 @@ from plimsoll.lab.experiment.design import (
     label_of,
     levels_in,
     name_of,
-    planned,
+    order_runs,
+    plan_runs,
     rigs_in,
-    runs_in_order,
     variants,
 )
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
@@ -46,7 +46,7 @@ def at(lab: Lab, *path: str) -> list[Any]:
     """The value at `path` of each variant's backend."""
     found = []
     for variant in variants(lab):
-        node: Any = variant.settings.model_dump()
+        node: Any = variant.backend.model_dump()
         for part in path:
             node = node[part]
         found.append(node)
@@ -55,7 +55,7 @@ def at(lab: Lab, *path: str) -> list[Any]:
 
 def test_without_factors_each_backend_is_its_own_variant() -> None:
     lab = parse_model(BASE, "lab.yml", Lab, MANUAL, key_problems)
-    assert [(each.name, each.rig, each.levels, each.of) for each in variants(lab)] == [
+    assert [(each.name, each.rig, each.levels, each.all_levels) for each in variants(lab)] == [
         ("tank", "tank", {}, {}),
         ("emu", "emu", {}, {}),
     ]
@@ -78,9 +78,9 @@ def test_crossed_factors_make_every_combination_on_each_backend() -> None:
         "emu-16k-send-rate-no-limit",
     ]
     assert variants(lab)[2].levels == {"backend": "tank", "recordsize": "16K", "send-rate": "50 MiB/s"}
-    assert levels_in(lab) == variants(lab)[0].of
+    assert levels_in(lab) == variants(lab)[0].all_levels
     assert levels_in(lab)["send-rate"] == ["50 MiB/s", "no limit"]
-    assert [run.backend for run in planned(lab)].count("emu-16k-50-mib-s") == lab.repeats
+    assert [run.backend for run in plan_runs(lab)].count("emu-16k-50-mib-s") == lab.repeats
 
 
 # name or key, values, whether each level needs a clone of its own, where it is set, what is set
@@ -136,7 +136,7 @@ def test_an_emulated_pool_is_made_with_its_record_size() -> None:
         ("emu-128k", "emu-128k"),
         ("emu-16k", "emu-16k"),
     ]
-    assert [getattr(each.settings.disk, "recordsize", None) for each in variants(lab)] == [
+    assert [getattr(each.backend.disk, "recordsize", None) for each in variants(lab)] == [
         None,
         131072,
         16384,
@@ -148,7 +148,7 @@ def test_a_record_size_is_that_of_the_parts_that_the_tuning_names() -> None:
     """Set on the pool, it would be overruled by what they have of their own."""
     base = BASE.replace("size_bytes: 8G}\n", "size_bytes: 8G}\n    tuning: {datasets: {'@database': {}}}\n")
     lab = lab_of([{"name": "recordsize", "values": ["128K", "16K"], "backends": ["emu"]}], base)
-    found = [each.settings for each in variants(lab) if each.levels["backend"] == "emu"]
+    found = [each.backend for each in variants(lab) if each.levels["backend"] == "emu"]
     assert [each.tuning.datasets["@database"].recordsize for each in found] == [131072, 16384]
     assert [getattr(each.disk, "recordsize", None) for each in found] == [None, None]
 
@@ -158,7 +158,7 @@ def test_an_emulated_disk_is_tuned_before_it_has_a_name() -> None:
         {"name": "scheduler", "values": ["none", "bfq"], "backends": ["emu"]},
         {"name": "sync", "values": ["always", "disabled"], "backends": ["emu"]},
     ]
-    tunings = [each.settings.tuning for each in variants(lab_of(factors, BASE)) if each.rig == "emu"]
+    tunings = [each.backend.tuning for each in variants(lab_of(factors, BASE)) if each.rig == "emu"]
     assert [(each.disks["@disk"].scheduler, each.datasets["@disk"].sync) for each in tunings] == [
         ("none", "always"),
         ("none", "disabled"),
@@ -212,13 +212,13 @@ def test_names_of_rigs_stay_short_and_apart() -> None:
 def test_what_was_planned_is_planned_again_from_what_is_kept() -> None:
     lab = lab_of([{"name": "recordsize", "values": ["128K", "16K"]}, {"name": "arc", "values": ["1G", None]}])
     again = Lab.model_validate_json(lab.model_dump_json())
-    assert planned(again) == planned(lab)
-    assert [each.settings for each in variants(again)] == [each.settings for each in variants(lab)]
+    assert plan_runs(again) == plan_runs(lab)
+    assert [each.backend for each in variants(again)] == [each.backend for each in variants(lab)]
 
 
 def test_each_second_repeat_goes_back_and_the_way_forth_is_drawn_anew() -> None:
     names = [f"v{i}" for i in range(6)]
-    runs = [run.backend for run in runs_in_order(names, ["s"], 6, "abba", 3, mixed=True)]
+    runs = [run.backend for run in order_runs(names, ["s"], 6, "abba", 3, mixed=True)]
     blocks = [runs[i : i + 6] for i in range(0, 36, 6)]
     assert all(sorted(block) == names for block in blocks)
     assert [blocks[i + 1] == blocks[i][::-1] for i in (0, 2, 4)] == [True] * 3
@@ -248,7 +248,7 @@ def test_levels_have_a_label_for_figures_and_a_name_for_folders(
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     (
         {"name": "recordsise", "values": [1, 2]},
-        "factors.0.name: recordsise is no key",
+        "factors.0.name: recordsise is not known as a key",
         "did you mean recordsize?",
     ),
     (
@@ -262,7 +262,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"name": "atime", "values": ["on"]}, "factors.0.values: ", ""),
     (
         {"name": "backend", "key": "disk.path", "values": ["/a", "/b"]},
-        "factors.0.name: backend is a factor already",
+        "factors.0.name: backend is already a factor",
         "",
     ),
     (
@@ -270,7 +270,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "not one of scenarios: replay",
         "",
     ),
-    ({"name": "a", "key": "out", "values": ["a", "b"]}, "out is no key that can be varied", ""),
+    ({"name": "a", "key": "out", "values": ["a", "b"]}, "out cannot be varied", ""),
     ({"name": "a", "key": "site.size", "values": ["small", "large"]}, "site is not varied", ""),
     ({"name": "atime", "values": ["on", "off"], "backends": ["tonk"]}, "tonk is not one of backends", ""),
 ]
@@ -297,7 +297,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 def test_a_host_that_is_there_has_no_clone_made_anew() -> None:
     static = "backends: [{name: b, clone: {driver: static, target: 'http://x'}}]"
     base = f"name: a\n{static}\nscenarios: [{{scenario: download}}]\n"
-    with pytest.raises(SettingsError, match="static makes no clone anew"):
+    with pytest.raises(SettingsError, match="static does not create clones"):
         lab_of([{"name": "a", "key": "tuning.datasets.tank/x.recordsize", "values": ["16K", "8K"]}], base)
     assert len(variants(lab_of([{"name": "swappiness", "values": [1, 2]}], base))) == 2
 
@@ -328,7 +328,9 @@ def test_combinations_name_each_factor_and_known_values() -> None:
             factors, combinations=[{"recordsice": "128K", "atime": "on"}, {"recordsize": "8K", "atime": "on"}]
         )
     assert "combinations.0.recordsice: is not one of factors: did you mean recordsize?" in str(caught.value)
-    assert "combinations.0: says nothing of recordsize" in str(caught.value)
-    assert "combinations.1.recordsize: 8K is none of the values of recordsize: 128K, 16K" in str(caught.value)
+    assert "combinations.0: has no value for recordsize" in str(caught.value)
+    assert "combinations.1.recordsize: 8K is not one of the values of recordsize: 128K, 16K" in str(
+        caught.value
+    )
     with pytest.raises(SettingsError, match="there are no factors to combine"):
         parse_model(ONE + "combinations: [{a: 1}]\n", "lab.yml", Lab, MANUAL, key_problems)

@@ -150,7 +150,7 @@ def test_notices_that_nobody_gets_are_a_caution(tmp_path: Path, monkeypatch: pyt
     path.write_text(yaml.safe_dump(_said({"notify": {"occasions": ["end"]}})))
     done = CliRunner().invoke(main, ["lab", "check", "--no-probe", str(path)])
     assert done.exit_code == 0
-    assert "Caution: notify: tells nobody: give command or webhook_file" in done.output
+    assert "Caution: notify: nobody is notified: give command or webhook_file" in done.output
 
 
 VISITORS: Said = {"scenario": "visitors", "options": {"model": "ramping-vus", "rate": 9, "visitors": 5}}

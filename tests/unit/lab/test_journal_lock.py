@@ -14,7 +14,7 @@ _HOLDER = """
 import sys, time
 from pathlib import Path
 from plimsoll.lab.experiment.folder import Journal
-with Journal(Path(sys.argv[1])).held():
+with Journal(Path(sys.argv[1])).lock():
     print("held", flush=True)
     time.sleep(600)
 """
@@ -24,26 +24,26 @@ def test_a_journal_is_held_as_long_as_its_holder_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    assert not journal.is_held
+    assert not journal.is_locked
     with subprocess.Popen([sys.executable, "-c", _HOLDER, journal.path], stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
-        assert journal.is_held
+        assert journal.is_locked
         journal.note("begun")  # what is held can still be written
         monkeypatch.setattr(folder, "_LOOK_S", 0.1)
-        with pytest.raises(LabError, match="another process carries this experiment out"), journal.held():
+        with pytest.raises(LabError, match="another process is running this experiment"), journal.lock():
             pass
         process.kill()
-    assert not journal.is_held
-    with journal.held():
-        assert Journal(journal.path).is_held
+    assert not journal.is_locked
+    with journal.lock():
+        assert Journal(journal.path).is_locked
 
 
 def test_looking_whether_it_is_held_keeps_nobody_from_holding_it(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     journal.note("begun")
-    looked = [journal.is_held for _ in range(3)]
-    with journal.held():
+    looked = [journal.is_locked for _ in range(3)]
+    with journal.lock():
         assert looked == [False, False, False]
 
 

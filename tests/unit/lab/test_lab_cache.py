@@ -86,8 +86,8 @@ def test_of_a_site_that_exists_only_what_is_wanted_is_known() -> None:
 
 
 REFUSED = [
-    ("cold, where a site exists", "cold", (None, STATIC), "caches cannot be made cold on b0: the lab"),
-    ("warm, where a site exists", "warm", (None, STATIC), "warm cannot be brought about on b0: the lab"),
+    ("cold, where a site exists", "cold", (None, STATIC), "cold is not possible on b0: the lab"),
+    ("warm, where a site exists", "warm", (None, STATIC), "warm is not possible on b0: the lab"),
     ("warm, in a guest", "warm", (EXT4, QEMU), "only the guest itself can read the files in its disk (qemu)"),
     ("no such state", "hot", (EXT4, {"driver": "compose"}), "cache"),
 ]  # fmt: skip
@@ -114,7 +114,7 @@ def test_lab_check_looks_whether_a_cache_that_others_share_can_be_emptied() -> N
         assert backend.disk
         looked[name] = can_be_cold(make_disk(backend.disk, Label("lab"), "b0", "/w").place(), "b0")
     assert looked["own"] == looked["ext4"] == []
-    assert [look.problem for look in looked["pool"]] == ["cache: caches cannot be made cold on b0"]
+    assert [look.problem for look in looked["pool"]] == ["cache: cold is not possible on b0"]
 
 
 class Host:

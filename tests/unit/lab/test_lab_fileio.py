@@ -17,17 +17,17 @@ from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.experiment.design import changes, left_out, measured_rigs
+from plimsoll.lab.experiment.design import find_key_changes, left_out, measured_rigs
 from plimsoll.lab.experiment.folder import ExperimentFolder, make_folder
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.machines import Machines
 from plimsoll.lab.experiment.notices import Notices
-from plimsoll.lab.experiment.plan import lasts_s
+from plimsoll.lab.experiment.plan import expected_s
 from plimsoll.lab.experiment.problems import key_problems
-from plimsoll.lab.experiment.rig import Rig, rigs_of
+from plimsoll.lab.experiment.rig import Rig, build_rigs
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.lab.experiment.status.watch import Watch
-from plimsoll.lab.experiment.volumes import Volumes, lacking
+from plimsoll.lab.experiment.status.watch import StatusReader
+from plimsoll.lab.experiment.volumes import VolumeMeasurement, missing_cells
 from plimsoll.lab.fileio.measure import commands, measure_cells, written_bytes
 from plimsoll.lab.machine import Done, Machine
 from tests.support.paths import ROOT
@@ -61,7 +61,7 @@ MISTAKES = [
     ("a backend that there is not", {"backends": ["nvme"]}, ("zfs",), "nvme is not one of backends: zfs"),
     ("a backend without a disk", {"backends": ["bare"]}, ("zfs", "bare"), "bare has no disk to measure"),
     ("nothing to measure", {}, ("bare", "placed"), "fileio: has no volume to measure"),
-    ("too small a disk", {"file_size": "1G"}, ("zfs",), "1 GiB does not fit onto the disk of zfs (1 GiB)"),
+    ("too small a disk", {"file_size": "1G"}, ("zfs",), "1 GiB does not fit on the disk of zfs (1 GiB)"),
     ("parts of files", {"file_size": "63M"}, ("zfs",), "fileio.file_size: must be a multiple of 2M"),
     ("too small for fsyncs", {"fsync": {"file_size": "1G"}}, ("zfs",), "fsync.file_size: 1 GiB does"),
     ("a recipe with additions", {"fsync": {"preset": "etcd", "time_s": 5}}, ("zfs",), "leave time_s out"),
@@ -119,11 +119,11 @@ def test_the_commands_of_a_plan_are_those_that_are_run(tmp_path: Path) -> None:
 
 def test_what_lacks_is_known_by_the_cells_that_are_there(tmp_path: Path) -> None:
     lab, kept = lab_of(TWO, "zfs", "tank"), tmp_path / "fileio.jsonl"
-    assert {rig: len(cells) for rig, cells in lacking(lab, kept).items()} == {"zfs": 4, "tank": 4}
+    assert {rig: len(cells) for rig, cells in missing_cells(lab, kept).items()} == {"zfs": 4, "tank": 4}
     write_cells(kept, "zfs", [("rndrd", 1), ("rndrd", 8), ("seqwr", 1)])
-    assert lacking(lab, kept)["zfs"] == [("seqwr", 8)]
+    assert missing_cells(lab, kept)["zfs"] == [("seqwr", 8)]
     longer = lab_of(TWO | {"time_s": 11}, "zfs", "tank")
-    assert len(lacking(longer, kept)["zfs"]) == 4, "measured for another time it is another cell"
+    assert len(missing_cells(longer, kept)["zfs"]) == 4, "measured for another time it is another cell"
 
 
 def write_cells(path: Path, volume: str, cells: list[tuple[str, int]], time_s: int = 10) -> None:
@@ -138,7 +138,7 @@ def write_cells(path: Path, volume: str, cells: list[tuple[str, int]], time_s: i
 
 def test_a_plan_counts_its_time() -> None:
     without = lab_of({}, "tank").model_copy(update={"fileio": None})
-    before, after = lasts_s(without), lasts_s(lab_of(TWO, "tank"))
+    before, after = expected_s(without), expected_s(lab_of(TWO, "tank"))
     assert before and after
     assert 4 * 11 <= after - before <= 4 * 11 + 5, "four cells, and the files that are written"
 
@@ -149,7 +149,7 @@ def test_it_may_be_added_to_an_experiment_and_changed() -> None:
         (without, lab_of(TWO, "zfs")),
         (lab_of(TWO, "zfs"), lab_of(TWO | {"time_s": 3}, "zfs")),
     ):
-        found = changes(one, other)
+        found = find_key_changes(one, other)
         assert found
         assert all(change.refusal is None for change in found)
 
@@ -163,7 +163,7 @@ class Looked:
         lab = lab_of(fileio, *backends, out=str(out))
         self.folder = make_folder(lab)
         self.now = datetime(2026, 11, 22, 20, tzinfo=UTC)
-        self.watch = Watch(self.folder, lambda: self.now)
+        self.watch = StatusReader(self.folder, lambda: self.now)
 
     def note(self, after_s: float, what: str, **further: str) -> None:
         self.now += timedelta(seconds=after_s)
@@ -174,7 +174,7 @@ class Looked:
 def test_status_shows_the_cell_and_an_end_that_does_not_jump(tmp_path: Path) -> None:
     it, ends = Looked(tmp_path), []
     it.folder.journal.path.touch()
-    with it.folder.journal.held():
+    with it.folder.journal.lock():
         it.note(0, "begun")
         for rig in ("zfs", "tank"):
             it.note(0, "making", backend=rig)
@@ -187,7 +187,7 @@ def test_status_shows_the_cell_and_an_end_that_does_not_jump(tmp_path: Path) -> 
                 it.note(1, "fileio cell", backend=rig, says=f"{test} with {threads} threads")
                 for _ in range(10):
                     it.now += timedelta(seconds=1)
-                    look = it.watch.look()
+                    look = it.watch.read()
                     assert look.ends_at
                     ends.append(look.ends_at)
                 write_cells(it.folder.fileio, rig, [(test, threads)])
@@ -196,7 +196,7 @@ def test_status_shows_the_cell_and_an_end_that_does_not_jump(tmp_path: Path) -> 
                     assert "measuring the volume of tank: rndrd with 8 threads, for 0:10" in said
                     assert "fileio     5 of 8 cells finished" in said
             it.note(1, "fileio ended", backend=rig)
-        assert it.watch.look().fileio.model_dump() == {"total": 8, "finished": 8, "failed": {}}  # type: ignore[union-attr]
+        assert it.watch.read().fileio.model_dump() == {"total": 8, "finished": 8, "failed": {}}  # type: ignore[union-attr]
     apart = [abs((b - a).total_seconds()) for a, b in pairwise(ends)]
     assert max(apart) < 0.04 * 8 * 60, "less than 4 % of some eight runs"
 
@@ -206,7 +206,7 @@ def test_a_failure_is_in_the_status_and_the_experiment_is_not_finished(tmp_path:
     it.note(0, "begun")
     it.note(1, "fileio failed", backend="zfs", why="no room\x1b[2J\nmore")
     it.note(1, "ended")
-    look = it.watch.look()
+    look = it.watch.read()
     assert look.state == "unfinished"
     assert look.resume and "--resume" in look.resume
     assert "fileio     0 of 8 cells finished; zfs failed: no room" in "\n".join(lines(look))
@@ -236,17 +236,19 @@ class Failing(ScriptedMachine):
 @pytest.fixture
 def untuned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rigs tune nothing: what tuning looks at is not scripted."""
-    monkeypatch.setattr(Rig, "tuned", lambda *_, **__: contextlib.nullcontext())
+    monkeypatch.setattr(Rig, "tune", lambda *_, **__: contextlib.nullcontext())
 
 
-async def measured_on(machine: Machine, lab: Lab, folder: ExperimentFolder, said: list[str]) -> Volumes:
+async def measured_on(
+    machine: Machine, lab: Lab, folder: ExperimentFolder, said: list[str]
+) -> VolumeMeasurement:
     machines = Machines(lab)
-    (rig,) = await rigs_of(lab, machines, lambda *_: None)
+    (rig,) = await build_rigs(lab, machines, lambda *_: None)
     rig.machine = machine
     rig.forget()
-    volumes = Volumes(lab, folder, said.append, Notices("x", folder.path, [], [], said.append))
+    volumes = VolumeMeasurement(lab, folder, said.append, Notices("x", folder.path, [], [], said.append))
     try:
-        await volumes.measure(rig)
+        await volumes.measure_if_due(rig)
     finally:
         await machines.close()
     return volumes
@@ -318,4 +320,4 @@ def test_an_experiment_of_an_older_version_has_none(tmp_path: Path) -> None:
     del data["fileio"]
     (folder.path / "lab.json").write_text(json.dumps(data))
     assert ExperimentFolder(folder.path).settings().fileio is None
-    assert Watch(ExperimentFolder(folder.path)).look().fileio is None
+    assert StatusReader(ExperimentFolder(folder.path)).read().fileio is None

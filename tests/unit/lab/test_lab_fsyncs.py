@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.experiment.folder import ExperimentFolder, make_folder
-from plimsoll.lab.experiment.plan import lasts_s
+from plimsoll.lab.experiment.plan import expected_s
 from plimsoll.lab.experiment.rig import Rig
-from plimsoll.lab.experiment.volumes import lacking
+from plimsoll.lab.experiment.volumes import missing_cells
 from plimsoll.lab.fileio.fio import ETCD, fsync_cell, parse_fio
 from plimsoll.lab.fileio.measure import append_cell
 from plimsoll.lab.fileio.sysbench import MatrixCase
@@ -25,16 +25,16 @@ BOTH = TWO | {"fsync": {"engines": ["psync"], "calls": ["fdatasync"], "time_s": 
 def test_fsyncs_are_measured_after_sysbench_and_lack_until_each_is_there(tmp_path: Path) -> None:
     lab, kept = lab_of(BOTH, "tank"), tmp_path / "fileio.jsonl"
     assert lab.fileio and lab.fileio.fsync
-    assert lacking(lab, kept) == {"tank": [*lab.fileio.cells, *lab.fileio.fsync.cells]}
+    assert missing_cells(lab, kept) == {"tank": [*lab.fileio.cells, *lab.fileio.fsync.cells]}
     assert len(lab.fileio.all_cells) == 4 + 1 + 4
     write_cells(kept, "tank", list(lab.fileio.cells))
     append_cell(kept, fsync_cell("tank", ETCD, parse_fio(printed("fio-3.33", "etcd"))))
-    assert lacking(lab, kept) == {"tank": lab.fileio.fsync.cells[1:]}
+    assert missing_cells(lab, kept) == {"tank": lab.fileio.fsync.cells[1:]}
     assert lab.fileio.programs == {"sysbench", "fio"}
 
 
 def test_a_plan_counts_the_time_of_fsyncs() -> None:
-    before, after = lasts_s(lab_of(TWO, "tank")), lasts_s(lab_of(BOTH, "tank"))
+    before, after = expected_s(lab_of(TWO, "tank")), expected_s(lab_of(BOTH, "tank"))
     assert before and after
     assert after - before == pytest.approx(5 * 21)
 
@@ -52,7 +52,7 @@ def test_status_shows_fsyncs_and_counts_their_time_apart_from_sysbenchs(tmp_path
     cells = it.watch._lab.fileio
     assert cells and cells.fsync
     it.folder.journal.path.touch()
-    with it.folder.journal.held():
+    with it.folder.journal.lock():
         it.note(0, "begun")
         it.note(0, "making", backend="tank")
         it.note(40, "made", backend="tank")
@@ -64,7 +64,7 @@ def test_status_shows_fsyncs_and_counts_their_time_apart_from_sysbenchs(tmp_path
             it.note(1, what, backend="tank", says=case.says)
             for _ in range(lasts):
                 it.now += timedelta(seconds=1)
-                look = it.watch.look()
+                look = it.watch.read()
                 assert look.ends_at and look.now
                 ends.append(look.ends_at)
             assert look.now and (look.now.what, look.now.step) == ("fileio", case.says)
@@ -75,7 +75,7 @@ def test_status_shows_fsyncs_and_counts_their_time_apart_from_sysbenchs(tmp_path
                     it.folder.fileio, fsync_cell("tank", case, parse_fio(printed("fio-3.33", "etcd")))
                 )
         it.note(1, "fileio ended", backend="tank")
-        assert it.watch.look().fileio.model_dump() == {"total": 7, "finished": 7, "failed": {}}  # type: ignore[union-attr]
+        assert it.watch.read().fileio.model_dump() == {"total": 7, "finished": 7, "failed": {}}  # type: ignore[union-attr]
     apart = [abs((b - a).total_seconds()) for a, b in pairwise(ends)]
     assert max(apart) <= 3, "no cell of one kind is taken for one of the other"
 
@@ -93,7 +93,7 @@ class Full(ScriptedMachine):
 def test_a_full_disk_is_told_with_the_key_of_what_needs_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Rig, "tuned", lambda *_, **__: contextlib.nullcontext())
+    monkeypatch.setattr(Rig, "tune", lambda *_, **__: contextlib.nullcontext())
     lab = lab_of(TWO | {"fsync": {"file_size": "2G"}}, "tank", out=str(tmp_path))
     folder, said = make_folder(lab), list[str]()
     assert lab.fileio

@@ -10,9 +10,9 @@ from plimsoll.completion import schema_of
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.experiment.design import PlannedRun
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
-from plimsoll.lab.experiment.load import run_command
+from plimsoll.lab.experiment.load import member_command
 from plimsoll.lab.experiment.problems import key_problems
-from plimsoll.lab.experiment.scenarios import ScenarioTraits, traits_of
+from plimsoll.lab.experiment.scenarios import ScenarioTraits, read_traits
 from tests.support.paths import ROOT
 
 GOOD = """
@@ -38,7 +38,7 @@ EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.yml")) if "\nbac
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_examples_are_right(path: Path) -> None:
     lab = read(path.read_text(encoding="utf-8"))
-    assert traits_of(lab, str(path)).keys() == {
+    assert read_traits(lab, str(path)).keys() == {
         *(choice.called for choice in lab.scenarios),
         *(choice.called_in_full(member) for choice in lab.scenarios for member in choice.members),
     }
@@ -188,7 +188,7 @@ def test_what_is_wrong_is_said_with_its_line_and_key(what: str, text: str, said:
 def test_options_of_scenarios_are_checked_by_the_scenarios(what: str, scenario: str, said: str) -> None:
     lab = read(GOOD.replace("{scenario: download}", "").replace("- scenario: download", f"- {scenario}"))
     with pytest.raises(SettingsError) as error:
-        traits_of(lab, "lab.yml")
+        read_traits(lab, "lab.yml")
     assert said in str(error.value)
 
 
@@ -196,7 +196,7 @@ def command(text: str, kind: ScenarioTraits, ours: bool = True) -> str:
     lab = read(text)
     run = PlannedRun(1, 2, "a", lab.scenarios[0].called)
     (member,) = lab.scenarios[0].members
-    words = run_command(lab, run, member, kind, Target("http://127.0.0.1:1", "10.0.0.1:80"), "/out", ours)
+    words = member_command(lab, run, member, kind, Target("http://127.0.0.1:1", "10.0.0.1:80"), "/out", ours)
     return " ".join(Path(word).name if i == 0 else word for i, word in enumerate(words))
 
 

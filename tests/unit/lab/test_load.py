@@ -12,7 +12,15 @@ import pytest
 
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.labfile import Member
-from plimsoll.lab.experiment.load import BEGIN_FILE, Beginning, Events, Load, LoadPart, PlannedLoad, RunClock
+from plimsoll.lab.experiment.load import (
+    BEGIN_FILE,
+    Beginning,
+    Events,
+    MemberCommand,
+    MemberRun,
+    RunClock,
+    RunLoad,
+)
 from plimsoll.lab.machine import LocalMachine
 
 # A scenario as the lab sees it: it begins, does what it is for, and says how it ended.
@@ -41,20 +49,22 @@ print("its last words", file=sys.stderr)
 Told = tuple[str, str, float, str]  # scenario, name, seconds that it lasts, status
 
 
-def parts(folder: Path, *told: Told) -> list[LoadPart]:
+def parts(folder: Path, *told: Told) -> list[MemberRun]:
     found = []
     for scenario, name, lasts_s, status in told:
         below = folder / name
         command = [sys.executable, "-c", SCENARIO, str(below), str(lasts_s), status]
-        found.append(LoadPart(PlannedLoad(Member(scenario=scenario, name=name), str(below), command), name))
+        found.append(
+            MemberRun(MemberCommand(Member(scenario=scenario, name=name), str(below), command), name)
+        )
     return found
 
 
-def loaded(members: Sequence[LoadPart], endless: bool = False) -> None:
+def loaded(members: Sequence[MemberRun], endless: bool = False) -> None:
     """Carry it out as a run does, and see that nothing runs on, whatever happens."""
 
     async def go() -> None:
-        load = Load(members, endless)
+        load = RunLoad(members, endless)
         machine = LocalMachine()
         try:
             await load.begin(machine)
@@ -62,7 +72,7 @@ def loaded(members: Sequence[LoadPart], endless: bool = False) -> None:
         finally:
             with contextlib.suppress(LabError):
                 await load.stop()
-            assert all(part.program.over() for part in members if hasattr(part, "program"))
+            assert all(part.program.is_over() for part in members if hasattr(part, "program"))
             await machine.close()
 
     asyncio.run(asyncio.wait_for(go(), 60))
@@ -116,7 +126,7 @@ def test_a_member_that_does_not_begin_is_named_with_its_last_words(tmp_path: Pat
         loaded([first, second])
 
 
-def waiting(folder: Path, begins: Beginning) -> tuple[LoadPart, RunClock]:
+def waiting(folder: Path, begins: Beginning) -> tuple[MemberRun, RunClock]:
     (part,) = parts(folder, ("download", "late", 0.1, "complete"))
     part.load = replace(part.load, begins=begins)
     (folder / "late").mkdir()

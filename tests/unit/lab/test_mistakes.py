@@ -59,7 +59,7 @@ def test_what_was_mended_is_not_told_again(tmp_path: Path) -> None:
 
 
 FACTORS = [
-    ("recordsize on ext4", "recordsize", "no datasets of it are known"),
+    ("recordsize on ext4", "recordsize", "its datasets are not known"),
     ("a factor that there is not", "record-sice", "did you mean recordsize"),
 ]
 

@@ -11,7 +11,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment import scenarios
 from plimsoll.lab.experiment.labfile import Lab
-from plimsoll.lab.experiment.scenarios import prepare, traits_of
+from plimsoll.lab.experiment.scenarios import prepare_members, read_traits
 from plimsoll.lab.schedule import installation
 
 _SLOW = ["sleep", "600"]
@@ -51,9 +51,9 @@ def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_photographs_that_take_too_long(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "_PREPARE_S", 1.0)
     with pytest.raises(
-        SettingsError, match=r"^rush-hour/upload-images: .* not made within 1 s: start it again"
+        SettingsError, match=r"^rush-hour/upload-images: .* not made within 1 s: run this again"
     ):
-        prepare(_lab(), lambda _: None)
+        prepare_members(_lab(), lambda _: None)
     helper = Path(f"/proc/{slow.read_text().strip()}")
     until_s = time.monotonic() + 30
     while helper.exists() and "Z" not in (helper / "stat").read_text().split()[2]:
@@ -66,7 +66,7 @@ def test_scenarios_that_do_not_answer(slow: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(
         SettingsError, match="cannot be checked: no answer within 1 s: is this machine too busy"
     ):
-        traits_of(_lab(), "lab.yml")
+        read_traits(_lab(), "lab.yml")
 
 
 def _never(*_: object, **__: object) -> None:
@@ -84,5 +84,6 @@ def test_a_replay_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path
     (tmp_path / "replay").touch()
     monkeypatch.setattr(scenarios, "replay_program", lambda: str(tmp_path / "replay"))
     assert any(
-        "does not answer --help within 60 s: build it again" in one for one in scenarios.probe_here(_lab())
+        "does not answer --help within 60 s: build it again" in one
+        for one in scenarios.find_problems_here(_lab())
     )

@@ -10,7 +10,7 @@ from plimsoll.common.notify import URL_NAME, Message, NotDeliveredError
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.labfile import OCCASIONS, Notify
 from plimsoll.lab.experiment.machines import BusyError
-from plimsoll.lab.experiment.notices import Notices, RunResult, notice, open_notices
+from plimsoll.lab.experiment.notices import Notices, RunResult, build_message, open_notices
 
 SECRET = "http://127.0.0.1:9/T0P-SECRET"  # noqa: S105 of the tests
 
@@ -40,7 +40,7 @@ def notices(sent: list[Message], occasions: object = OCCASIONS) -> Notices:
 def test_the_end_is_told(says: str, result: RunResult, verdict: str, row: str) -> None:
     sent: list[Message] = []
     told = notices(sent)
-    told.ended(result)
+    told.send_end(result)
     told.close()
     (message,) = sent
     assert message.verdict == verdict, says
@@ -56,7 +56,7 @@ def test_an_interruption_and_an_error_are_ends_too_and_a_busy_machine_is_none() 
     ):
         sent: list[Message] = []
         told = notices(sent)
-        with pytest.raises(type(error)), told.around():
+        with pytest.raises(type(error)), told.send_on_error():
             raise error
         assert [message.verdict for message in sent] == verdicts
 
@@ -64,8 +64,8 @@ def test_an_interruption_and_an_error_are_ends_too_and_a_busy_machine_is_none() 
 def test_only_what_is_asked_for_is_told() -> None:
     sent: list[Message] = []
     told = notices(sent, ["set-aside"])
-    told.tell("failure", "run failed", "run 1 of 8 failed")
-    told.tell("set-aside", "set aside", "nvme was set aside")
+    told.send("failure", "run failed", "run 1 of 8 failed")
+    told.send("set-aside", "set aside", "nvme was set aside")
     told.close()
     assert [message.verdict for message in sent] == ["set aside"]
 
@@ -79,15 +79,15 @@ def test_a_notice_that_does_not_arrive_is_said_and_the_next_one_goes_out() -> No
         sent.append(message)
 
     told = Notices("one", Path("results/one"), [send], OCCASIONS, said.append)
-    told.tell("failure", "run failed", "run 1")
-    told.tell("failure", "run failed", "run 2")
+    told.send("failure", "run failed", "run 1")
+    told.send("failure", "run failed", "run 2")
     told.close()
     assert said == ["A notice did not go out: the web hook answered 500"]
     assert [message.subject for message in sent] == ["one: run 2"]
 
 
 def test_what_a_site_said_is_text_in_a_notice() -> None:
-    message = notice("one", "failed", "<script> [x](http://evil)", ["@all\n# gone"])
+    message = build_message("one", "failed", "<script> [x](http://evil)", ["@all\n# gone"])
     assert "<script>" not in message.markdown
     assert "](http" not in message.markdown
     assert "\n# gone" not in message.markdown
@@ -102,7 +102,7 @@ def test_a_command_of_lab_yml_gets_the_notice_and_no_secret(tmp_path: Path) -> N
     )
     script.chmod(0o755)
     told = open_notices(Notify(command=str(script)), "one", tmp_path, {"notify_command": None}, print, {})
-    told.ended(RunResult(finished=["a"], exit_reason="finished"))
+    told.send_end(RunResult(finished=["a"], exit_reason="finished"))
     told.close()
     verdict, text, environment = json.loads(out.read_text())
     assert verdict == "finished"
@@ -138,7 +138,7 @@ def test_notices_that_nobody_gets_are_said(
 ) -> None:
     said: list[str] = []
     open_notices(notify, "one", tmp_path, {"notify_command": option}, said.append, environment)
-    assert [line.partition(": give")[0] for line in said] == ["notify: tells nobody"] * is_said, why
+    assert [line.partition(": give")[0] for line in said] == ["notify: nobody is notified"] * is_said, why
 
 
 def test_a_file_with_a_url_that_others_may_read_is_refused(tmp_path: Path) -> None:

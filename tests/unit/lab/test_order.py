@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.lab.experiment.design import runs_in_order
+from plimsoll.lab.experiment.design import order_runs
 from plimsoll.lab.experiment.folder import Journal
 from plimsoll.lab.experiment.labfile import Limits
 
@@ -16,7 +16,7 @@ _ORDERS: list[Literal["abba", "random"]] = ["abba", "random"]
 
 
 def _backends(repeats: int, order: Literal["abba", "random"], seed: int = 1) -> str:
-    runs = runs_in_order(["a", "b", "c"], ["s"], repeats, order, seed)
+    runs = order_runs(["a", "b", "c"], ["s"], repeats, order, seed)
     return "".join(run.backend for run in runs)
 
 
@@ -41,7 +41,7 @@ def test_random_is_drawn_by_its_seed_and_each_repeat_has_all_backends() -> None:
 def test_each_run_is_there_once_and_has_a_name_of_its_own(
     backends: int, scenarios: int, repeats: int, order: Literal["abba", "random"], seed: int
 ) -> None:
-    runs = runs_in_order(
+    runs = order_runs(
         [f"b{i}" for i in range(backends)],
         [f"s{i}" for i in range(scenarios)],
         repeats,
@@ -116,6 +116,6 @@ def test_a_journal_whose_last_line_was_cut_off_is_read(tmp_path: Path) -> None:
     with journal.path.open("ab") as file:
         file.write(b'{"what": "ended"')
     assert journal.set_aside == {"a": "it broke"}
-    assert not journal.ended
+    assert not journal.has_ended
     journal.note("run failed", backend="a")
     assert journal.failures("a") == 1

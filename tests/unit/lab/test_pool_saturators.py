@@ -18,7 +18,7 @@ from plimsoll.lab.disks.removal import remove_files
 from plimsoll.lab.experiment.clean import remove_leftovers
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.problems import key_problems
-from plimsoll.lab.experiment.rig import rig_of
+from plimsoll.lab.experiment.rig import build_rig
 from plimsoll.lab.machine import Line
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
 from plimsoll.lab.saturators.resilver import RESILVER, detach_command, resilver_command
@@ -307,8 +307,8 @@ def _lab(saturator_: dict[str, Any]) -> Lab:
 def test_what_a_killed_saturator_left_is_among_the_remains_of_its_backend() -> None:
     async def found(settings: dict[str, Any]) -> list[tuple[str, str]]:
         lab = _lab(settings)
-        rig = await rig_of(lab, lab.backends[0], ScriptedMachine(), lambda *_: None)
-        return [(one.what, one.backend) for one in await rig.found()]
+        rig = await build_rig(lab, lab.backends[0], ScriptedMachine(), lambda *_: None)
+        return [(one.what, one.backend) for one in await rig.find_remains()]
 
     marked = [("the scrub of tank, or its mark there", "ssd")]
     assert asyncio.run(found({"kind": "scrub", "pool": "tank"})) == marked
@@ -321,8 +321,8 @@ def test_lab_clean_looks_for_what_earlier_files_of_the_name_had(
 ) -> None:
     before = _lab({"kind": "scrub", "pool": "rust"})
     now = _lab({"kind": "scrub", "pool": "tank"})
-    monkeypatch.setattr("plimsoll.lab.experiment.clean.versions", lambda _lab: [now, before, now])
-    monkeypatch.setattr("plimsoll.lab.experiment.clean.tunings", _none)
+    monkeypatch.setattr("plimsoll.lab.experiment.clean.past_labs", lambda _lab: [now, before, now])
+    monkeypatch.setattr("plimsoll.lab.experiment.clean.find_tunings", _none)
     monkeypatch.setattr("plimsoll.lab.experiment.clean.Machines", _Scripted)
     found = asyncio.run(remove_leftovers(now, remove=False, say=print))
     assert [one.what for one in found] == [

@@ -10,20 +10,21 @@ import pytest
 import yaml
 
 from plimsoll.common.errors import SettingsError
+from plimsoll.common.files import append_line
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.check import VolumeUses, claims_of
-from plimsoll.lab.experiment.design import changes, left_out, preconditioned_rigs
+from plimsoll.lab.experiment.check import VolumeUses, collect_claims
+from plimsoll.lab.experiment.design import find_key_changes, left_out, preconditioned_rigs
 from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.lab.experiment.labfile import MANUAL, Lab, Precondition
 from plimsoll.lab.experiment.machines import Machines
-from plimsoll.lab.experiment.plan import lasts_s
+from plimsoll.lab.experiment.plan import expected_s
 from plimsoll.lab.experiment.problems import key_problems
-from plimsoll.lab.experiment.rig import rigs_of
+from plimsoll.lab.experiment.rig import build_rigs
 from plimsoll.lab.experiment.run import precondition_facts
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.lab.experiment.status.watch import Watch
-from plimsoll.lab.experiment.volumes import Preconditioning, is_over, judged, keep
+from plimsoll.lab.experiment.status.watch import StatusReader
+from plimsoll.lab.experiment.volumes import VolumeFilling, is_finished, judge_round
 from plimsoll.lab.fileio.precondition import PreconditionSettings
 from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
 from tests.support.paths import DOCS
@@ -79,13 +80,16 @@ def test_a_site_that_exists_is_filled_only_where_it_is_named_and_what_is_left_is
 
 
 def test_it_cannot_be_changed_within_an_experiment() -> None:
-    (change,) = changes(lab_of(None, "zfs"), lab_of({}, "zfs"))
+    (change,) = find_key_changes(lab_of(None, "zfs"), lab_of({}, "zfs"))
     assert change.key == "precondition"
     assert change.refusal and "could not be compared" in change.refusal
 
 
 def test_a_plan_counts_the_filling_and_five_rounds() -> None:
-    before, after = lasts_s(lab_of(None, "zfs")), lasts_s(lab_of({"fill_percent": 50, "round_s": 60}, "zfs"))
+    before, after = (
+        expected_s(lab_of(None, "zfs")),
+        expected_s(lab_of({"fill_percent": 50, "round_s": 60}, "zfs")),
+    )
     assert before and after
     assert after - before == pytest.approx(5 * 61 + GIB / 2 / 200e6)
 
@@ -112,7 +116,7 @@ def after(*iops: float, of: VolumeRound = FILLED) -> list[VolumeRound]:
     """The filling, and rounds with so many IOPS, each of 60 s."""
     found = [of]
     for number, each in enumerate(iops, 1):
-        said = judged(found, each)
+        said = judge_round(found, each)
         found.append(
             of.model_copy(update={"round": number, "bytes": 1, "seconds": 60.0, "iops": each, **said})
         )
@@ -135,16 +139,16 @@ ENDS = [
     ("rounds", "wanted", "over"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS]
 )
 def test_rounds_end(rounds: list[VolumeRound], wanted: PreconditionSettings, over: bool) -> None:
-    assert is_over(rounds, wanted) is over
+    assert is_finished(rounds, wanted) is over
 
 
 def test_the_table_keeps_every_round_and_counts_those_of_the_last_filling(tmp_path: Path) -> None:
     path = tmp_path / "precondition.jsonl"
     for one in [*after(10, 10, of=other(filling="zero")), *after(30)]:
-        keep(path, one)
+        append_line(path, one.model_dump())
     with path.open("a") as file:
         file.write('{"volume": "tank", "round": 9}\n[]\n{"volume": "tan')
-    keep(path, other(volume="zfs"))
+    append_line(path, other(volume="zfs").model_dump())
     every = read_rounds(path)
     assert len(every) == 6, "what is no round, or half a one, is left out"
     assert [(one.filling, one.round) for one in last_filling(every, "tank")] == [("one", 0), ("one", 1)]
@@ -191,12 +195,12 @@ async def brought_about(
 ) -> tuple[Path, list[str]]:
     folder, said, machines = make_folder(lab.model_copy(update={"out": out})), list[str](), Machines(lab)
     for one in kept:
-        keep(folder.rounds, one)
-    (rig,) = await rigs_of(lab, machines, lambda *_: None)
+        append_line(folder.rounds, one.model_dump())
+    (rig,) = await build_rigs(lab, machines, lambda *_: None)
     rig.machine = on.machine
     rig.forget()
     try:
-        await Preconditioning(lab, folder, said.append).bring_about(rig)
+        await VolumeFilling(lab, folder, said.append).fill_if_due(rig)
     finally:
         await machines.close()
     return folder.rounds, said
@@ -224,7 +228,7 @@ def test_a_volume_that_never_is_steady_is_told(tmp_path: Path, monkeypatch: pyte
     room(monkeypatch)
     on = Fiddled(*(10.0 * 2**i for i in range(9)))
     _, said = asyncio.run(brought_about(on, lab_of({"most_rounds": 6}, "tank"), tmp_path))
-    assert said[-1].startswith("tank: its volume is not steady after 6 rounds; the runs begin all the same")
+    assert said[-1].startswith("tank: its volume is not steady after 6 rounds; the runs begin anyway")
 
 
 ROUND = "--rw=randwrite"
@@ -263,12 +267,14 @@ def test_a_failure_keeps_the_backend_from_being_run_on(
 async def claimed(lab: Lab) -> list[tuple[str, str, int]]:
     machines = Machines(lab)
     try:
-        rigs = await rigs_of(lab, machines, lambda *_: None)
+        rigs = await build_rigs(lab, machines, lambda *_: None)
         for rig in rigs:
             rig.machine = ScriptedMachine(_df)
             rig.golden = None
         uses = VolumeUses({}, dict.fromkeys(preconditioned_rigs(lab), 80))
-        return [(one.backend, one.key, one.bytes) for one in await claims_of(rigs, uses) if "fill" in one.key]
+        return [
+            (one.backend, one.key, one.bytes) for one in await collect_claims(rigs, uses) if "fill" in one.key
+        ]
     finally:
         await machines.close()
 
@@ -307,13 +313,13 @@ def test_the_example_of_the_docs_is_right() -> None:
 def test_status_tells_of_the_volumes(tmp_path: Path) -> None:
     folder = make_folder(lab_of({}, "zfs", "tank", out=str(tmp_path)))
     for one in after(10, 10, 10, 10, 10):
-        keep(folder.rounds, one)
-    keep(folder.rounds, other(volume="zfs"))
+        append_line(folder.rounds, one.model_dump())
+    append_line(folder.rounds, other(volume="zfs").model_dump())
     folder.journal.path.touch()
-    with folder.journal.held():
+    with folder.journal.lock():
         folder.journal.note("begun")
         folder.journal.note("precondition round", backend="zfs", says="round 1 of at most 25")
-        look = Watch(folder).look()
+        look = StatusReader(folder).read()
     assert look.now and look.now.what == "preconditioning"
     assert look.precondition
     assert look.precondition.model_dump() == {

@@ -10,13 +10,13 @@ from plimsoll.lab.experiment.check import (
     Claim,
     FileSystem,
     VolumeUses,
-    cautions,
-    claims_of,
+    collect_claims,
     file_system,
-    obstacles,
+    find_growth_risks,
+    find_shortages,
 )
 from plimsoll.lab.experiment.labfile import Lab
-from plimsoll.lab.experiment.rig import rig_of
+from plimsoll.lab.experiment.rig import build_rig
 from tests.support.scripted_machine import ScriptedMachine
 
 GIB = 1 << 30
@@ -75,7 +75,7 @@ FITS = [
 
 @pytest.mark.parametrize(("says", "claims", "told"), FITS, ids=[row[0] for row in FITS])
 def test_what_does_not_fit(says: str, claims: Sequence[Claim], told: list[str]) -> None:
-    assert [what for _, what in obstacles(claims)] == told, says
+    assert [what for _, what in find_shortages(claims)] == told, says
 
 
 MAY_GROW = [
@@ -85,7 +85,7 @@ MAY_GROW = [
         [claim("a", TANK, 1, most=20)],
         [
             "what is made fits, but guests may write more: the clone of a to 20.0 GiB; the pool tank has "
-            "10.0 GiB, and a guest that finds no more gets errors"
+            "10.0 GiB, and a guest that runs out of room gets errors"
         ],
     ),
     (
@@ -93,7 +93,7 @@ MAY_GROW = [
         [claim("a", TANK, 1, most=6), claim("b", TANK, 1, most=6)],
         [
             "what is made fits, but guests may write more: the clone of a to 6.0 GiB and the clone of b to "
-            "6.0 GiB; the pool tank has 10.0 GiB, and a guest that finds no more gets errors"
+            "6.0 GiB; the pool tank has 10.0 GiB, and a guest that runs out of room gets errors"
         ],
     ),
     ("what does not fit at all is no caution", [claim("a", TANK, 11, most=20)], []),
@@ -102,7 +102,7 @@ MAY_GROW = [
 
 @pytest.mark.parametrize(("says", "claims", "told"), MAY_GROW, ids=[row[0] for row in MAY_GROW])
 def test_what_may_grow(says: str, claims: Sequence[Claim], told: list[str]) -> None:
-    assert list(cautions(claims)) == told, says
+    assert list(find_growth_risks(claims)) == told, says
 
 
 SHOWN = [
@@ -166,8 +166,8 @@ def _claims(golden: bool, *backends: str) -> list[Claim]:
     machine = _machine(golden)
 
     async def claimed() -> list[Claim]:
-        return await claims_of(
-            [await rig_of(lab, one, machine, lambda *_: None) for one in lab.backends], VolumeUses()
+        return await collect_claims(
+            [await build_rig(lab, one, machine, lambda *_: None) for one in lab.backends], VolumeUses()
         )
 
     return asyncio.run(claimed())
@@ -182,7 +182,7 @@ def test_two_disks_of_one_machine_and_the_copies_on_them() -> None:
         ("the disk of b1", 3),
     ]
     assert "the disk of b0 (6.0 GiB) and the disk of b1 (6.0 GiB) do not fit together" in "".join(
-        what for _, what in obstacles(claims)
+        what for _, what in find_shortages(claims)
     )
 
 

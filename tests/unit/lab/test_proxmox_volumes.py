@@ -184,7 +184,7 @@ async def seen_of(server: ProxmoxServer, machine: FakeMachine, guest: str, numbe
     kit = await PROXMOX.make(said, CloneContext(machine, "plimsoll-a--b", None, SiteSettings(), "/w", "/p"))
     rig = Rig(Backend(name="b", clone=said), machine, None, kit, None, None, lambda *_: None)
     rig.runner.captured["vmid"] = str(number)
-    return await rig.seen()
+    return await rig.read_details()
 
 
 def test_on_its_node_a_clones_datasets_are_read_too(server: ProxmoxServer) -> None:

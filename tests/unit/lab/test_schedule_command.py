@@ -29,7 +29,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr(schedule, "_program", lambda: (str(program(tmp_path)),))
     # Asks every scenario for its settings, in a process of its own: one test does
-    monkeypatch.setattr(problems, "traits_of", lambda *_: {})
+    monkeypatch.setattr(problems, "read_traits", lambda *_: {})
     monkeypatch.setattr(installation, "_PROCESSES", tmp_path / "proc")
     (tmp_path / "proc" / "7").mkdir(parents=True)
     (tmp_path / "proc" / "7" / "comm").write_text("cron\n")

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from plimsoll.lab.experiment.status.forecast import AFTER_S, BEFORE_S, MAKE_S
-from plimsoll.lab.experiment.status.running import FEWEST, DiskFigures, Doing, LoadFigures, SendFigures
+from plimsoll.lab.experiment.status.running import FEWEST, Activity, DiskFigures, LoadFigures, SendFigures
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.status.watch import Failure, Runs, State, Status, VolumeCells
 from tests.support.paths import DOCS
@@ -16,7 +16,7 @@ TEXT = (DOCS / "status.md").read_text(encoding="utf-8")
 TABLE = TEXT.partition("## JSON")[2]
 MODELS: list[tuple[str, type[BaseModel]]] = [
     ("", Status),
-    ("now.", Doing),
+    ("now.", Activity),
     ("", LoadFigures),
     ("", SendFigures),
     ("", DiskFigures),

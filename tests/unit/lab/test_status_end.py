@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.lab.experiment.design import planned
+from plimsoll.lab.experiment.design import plan_runs
 from plimsoll.lab.experiment.folder import make_folder
-from plimsoll.lab.experiment.status.watch import Watch
+from plimsoll.lab.experiment.status.watch import StatusReader
 from tests.support.scripted_experiment import STARTS, ScriptedExperiment, lab_of
 
 LOOK_S = 5.0
@@ -48,12 +48,12 @@ def test_a_scenario_that_decides_itself_has_no_end_until_one_has_ended(tmp_path:
 
 def test_runs_that_were_set_aside_take_no_time(tmp_path: Path) -> None:
     folder = make_folder(lab_of(tmp_path))
-    watch = Watch(folder, lambda: STARTS)
-    with folder.journal.held():
+    watch = StatusReader(folder, lambda: STARTS)
+    with folder.journal.lock():
         folder.journal.note("begun")
-        whole = watch.look()
+        whole = watch.read()
         folder.journal.note("set aside", backend="two", why="it burns")
-        less = watch.look()
+        less = watch.read()
     assert whole.left_s is not None
     assert less.left_s is not None
     assert less.left_s < 0.6 * whole.left_s
@@ -64,13 +64,13 @@ def test_runs_that_were_set_aside_take_no_time(tmp_path: Path) -> None:
 def test_a_look_begins_at_a_journal_that_is_there_already(tmp_path: Path) -> None:
     lab = lab_of(tmp_path)
     folder = make_folder(lab)
-    assert Watch(folder).look().state == "not begun"
+    assert StatusReader(folder).read().state == "not begun"
     folder.journal.note("begun")
-    folder.journal.note("run begun", run=planned(lab)[0].name, backend="one")
-    look = Watch(folder).look()
+    folder.journal.note("run begun", run=plan_runs(lab)[0].name, backend="one")
+    look = StatusReader(folder).read()
     assert look.state == "stopped"  # killed: nobody holds the journal
     assert look.resume == f"plimsoll run --resume {folder.path}"
     assert look.now is None
     assert look.ends_at is None
     folder.journal.note("ended", finished=0, not_done=8)
-    assert Watch(folder).look().state == "unfinished"
+    assert StatusReader(folder).read().state == "unfinished"

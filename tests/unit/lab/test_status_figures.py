@@ -10,13 +10,13 @@ import pytest
 
 from plimsoll.lab.experiment.status.running import (
     OVER,
-    Disks,
-    Doing,
+    Activity,
+    AttemptReader,
+    DiskLatencies,
     GrowingRun,
     Latencies,
-    RunningRun,
-    Saturation,
-    Stretch,
+    PlannedPhase,
+    SaturatorProgress,
 )
 from plimsoll.lab.experiment.status.text import load_text
 from plimsoll.rundir.records import RECORD, WARMUP, Records, Tail, header
@@ -96,16 +96,16 @@ def test_fewer_than_a_thousand_requests_have_no_p999(run: Path) -> None:
     load = GrowingRun(run, EDGES_S)
     assert load.started_at is not None
     append(run / "requests.npy", records(999).tobytes())
-    assert load.look(10).p999_ms is None
+    assert load.read(10).p999_ms is None
     append(run / "requests.npy", records(1).tobytes())
-    assert load.look(10).p999_ms == pytest.approx(5.0, rel=0.003)
+    assert load.read(10).p999_ms == pytest.approx(5.0, rel=0.003)
 
 
 def test_failures_are_never_fast(run: Path) -> None:
     table = records(2000)
     table["error"][:10] = 1
     append(run / "requests.npy", table.tobytes())
-    figures = GrowingRun(run, EDGES_S).look(20)
+    figures = GrowingRun(run, EDGES_S).read(20)
     assert figures.failures == 10
     assert figures.p999_ms is None  # it is one of them, and nobody knows when it would have been answered
 
@@ -117,7 +117,7 @@ def test_figures_are_of_the_last_seconds_of_the_phase_and_without_the_warm_up(ru
     during = table["due_ns"] >= EDGES_S[1] * 1e9
     table["total_us"][during] = 40_000
     append(run / "requests.npy", table.tobytes())
-    figures = GrowingRun(run, EDGES_S).look(60.0)
+    figures = GrowingRun(run, EDGES_S).read(60.0)
     assert figures.requests == 6000
     assert figures.requests_per_s == pytest.approx(100.0, rel=0.02)
     assert figures.phase_p999_ms == pytest.approx(40.0, rel=0.003)
@@ -126,8 +126,8 @@ def test_figures_are_of_the_last_seconds_of_the_phase_and_without_the_warm_up(ru
 
 def test_the_saturator_is_read_from_its_events(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    saturation = Saturation(path)
-    assert saturation.look(1.0) is None
+    saturation = SaturatorProgress(path)
+    assert saturation.read(1.0) is None
     for t_s, event in (
         (2.0, {"event": "zfs-send", "phase": "start"}),
         (3.0, {"event": "zfs-send bytes", "bytes_per_s": 120_000_000}),
@@ -135,26 +135,26 @@ def test_the_saturator_is_read_from_its_events(tmp_path: Path) -> None:
     ):
         append(path, json.dumps({"t_ns": t_s * 1e9, **event}).encode() + b"\n")
     append(path, b'[1]\nno JSON\n{"t_ns": null}\n')
-    now = saturation.look(4.0)
+    now = saturation.read(4.0)
     assert now is not None
     assert (now.kind, now.works, now.bytes_per_s, now.retries) == ("zfs-send", True, 120e6, 1)
-    later = saturation.look(60.0)
+    later = saturation.read(60.0)
     assert later is not None
     assert later.bytes_per_s is None  # nothing came for a minute
     append(path, b'{"t_ns": 61e9, "event": "zfs-send", "phase": "stop", "bytes": 5}\n')
-    stopped = saturation.look(61.0)
+    stopped = saturation.read(61.0)
     assert stopped is not None
     assert not stopped.works
 
 
 def test_the_latencies_of_disks_are_means_of_the_last_seconds(tmp_path: Path) -> None:
     path = tmp_path / "host.csv"
-    disks = Disks(path)
-    assert disks.look() == []
+    disks = DiskLatencies(path)
+    assert disks.read() == []
     append(path, b"t_ns,cpu.idle_percent,diskstats.sda_read_latency_ms,diskstats.sda_write_latency_ms\n")
     for second in range(10):
         append(path, f"{second},90,{second if second > 4 else 500},\n".encode())
-    (disk,) = disks.look()
+    (disk,) = disks.read()
     assert (disk.device, disk.read_ms, disk.write_ms) == ("sda", 7.0, None)
 
 
@@ -163,12 +163,12 @@ def test_a_member_that_begins_later_says_in_how_many_seconds(run: Path) -> None:
     member = attempt / "author" / "a-run"
     (attempt / "author").mkdir()
     run.rename(member)
-    running = RunningRun(attempt, [Stretch(OVER, 0.0, None)], {"author": 30.0})
+    running = AttemptReader(attempt, [PlannedPhase(OVER, 0.0, None)], {"author": 30.0})
     started_at = datetime(2026, 11, 22, 20, tzinfo=UTC)
     said = []
     for t_s in (12.0, 31.0):
-        doing = Doing(what="measuring", since_s=0)
-        running.look(started_at + timedelta(seconds=t_s), doing)
+        doing = Activity(what="measuring", since_s=0)
+        running.read(started_at + timedelta(seconds=t_s), doing)
         (figures,) = doing.load
         said.append((figures.waits_s, load_text(figures)))
     assert said[0] == (18.0, "begins in 0:18")

@@ -9,9 +9,9 @@ from plimsoll.common.validation import parse_model
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.experiment.design import PlannedRun, variants
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
-from plimsoll.lab.experiment.load import PlannedLoad, loads_of
+from plimsoll.lab.experiment.load import MemberCommand, build_loads
 from plimsoll.lab.experiment.problems import key_problems
-from plimsoll.lab.experiment.scenarios import ScenarioTraits, traits_of
+from plimsoll.lab.experiment.scenarios import ScenarioTraits, read_traits
 
 GOOD = """
 name: lab
@@ -71,7 +71,7 @@ def read(text: str) -> Lab:
             UPGRADES.replace(
                 "{scenario: replay, options: {log: a.log}}", "{scenario: upgrade-wordpress, name: b}"
             ),
-            "together.1.scenario: WordPress is upgraded by another member already",
+            "together.1.scenario: WordPress is already upgraded by another member",
         ),
         (
             "an author whom an upgrade shuts out",
@@ -91,7 +91,7 @@ def read(text: str) -> Lab:
         (
             "a member that begins when all is over",
             GOOD.replace("save-article", "save-article\n        begin_s: 45"),
-            "lab.yml:10: scenarios.0.together.0.begin_s: is behind the end of the run, which lasts 45 s",
+            "lab.yml:10: scenarios.0.together.0.begin_s: is after the end of the run, which lasts 45 s",
         ),
         (
             "a crowd only, and nobody who ends it",
@@ -110,21 +110,21 @@ def test_what_cannot_run_together_is_said_with_line_key_and_remedy(what: str, te
 def test_options_of_members_are_checked_by_their_scenarios() -> None:
     text = GOOD.replace("- scenario: save-article", "- {scenario: save-article, options: {savs: 3}}")
     with pytest.raises(SettingsError, match=r"scenarios\.0\.together\.0\.options\.savs: is not a setting"):
-        traits_of(read(text.replace("log: a.log", "log: [a.log]")), "lab.yml")
+        read_traits(read(text.replace("log: a.log", "log: [a.log]")), "lab.yml")
 
 
 def test_a_run_changes_the_site_if_any_member_does() -> None:
-    assert traits_of(read(GOOD), "lab.yml") == {
+    assert read_traits(read(GOOD), "lab.yml") == {
         "rush-hour/save-article": ScenarioTraits(changes=True, timed=True),
         "rush-hour/replay": ScenarioTraits(changes=False, timed=True),
         "rush-hour": ScenarioTraits(changes=True, timed=True),
     }
 
 
-def loads(text: str) -> list[PlannedLoad]:
+def loads(text: str) -> list[MemberCommand]:
     lab = read(text)
-    return loads_of(
-        lab, PlannedRun(1, 2, "a", "rush-hour"), traits_of(lab, "lab.yml"), Target("http://h"), "/out", True
+    return build_loads(
+        lab, PlannedRun(1, 2, "a", "rush-hour"), read_traits(lab, "lab.yml"), Target("http://h"), "/out", True
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from plimsoll.lab.clones import find_driver
 from plimsoll.lab.experiment.design import Design, PlannedRun, preconditioned_rigs
-from plimsoll.lab.experiment.volumes import is_over
+from plimsoll.lab.experiment.volumes import is_finished
 from plimsoll.lab.fileio.measure import BenchCases, written_bytes
 from plimsoll.lab.fileio.precondition import WINDOW, PreconditionSettings
 from plimsoll.rundir.volumes import FsyncCase, VolumeRound, last_filling
@@ -20,10 +20,10 @@ from plimsoll.rundir.volumes import FsyncCase, VolumeRound, last_filling
 # Rough: a small site on a disk that is not slow.
 MAKE_S, BEFORE_S, AFTER_S, REMOVE_S = 40.0, 12.0, 3.0, 5.0
 _NOT_OURS_S = 1.0  # where there is nothing to make, to restart or to remove
-_CELL_S = 1.0  # of fileio, besides the time that is measured
+_CELL_S = 1.0  # of fileio, beyond the time that is measured
 _FILES_BYTES_PER_S = 200e6
 FILL_BYTES_PER_S = 200e6  # a guess
-_ROUND_S = 1.0  # besides the time that is measured
+_ROUND_S = 1.0  # beyond the time that is measured
 Part = Literal["make", "cell", "fsync", "before", "load", "after"]
 Line = dict[str, Any]
 Spent = dict[Part, list[tuple[str, float]]]  # by the name of the run, or of the backend that was made
@@ -61,7 +61,7 @@ class Estimates:
                 self._longer = (now.part, now.name, now.elapsed_s)
 
     def of(self, part: Part, name: str) -> float | None:
-        """Return the seconds of a part: `name` is a run's, or a rig's to be made. None: nobody knows."""
+        """Return the seconds of a part: `name` is a run's, or a rig's to be made. None if unknown."""
         run = self.plan.runs.get(name)
         value = self._guess(part, name, run)
         for alike in self._levels(name, run, part):
@@ -86,7 +86,7 @@ class Estimates:
         variant = self.plan.variants[run.backend] if run else self.plan.rigs[name]
         if part == "load" and run:
             return variant.lab.duration_s(variant.lab.scenario(run.scenario))
-        ours = find_driver(variant.settings.clone).is_ours
+        ours = find_driver(variant.backend.clone).is_ours
         guess_s = {"make": MAKE_S, "before": BEFORE_S}.get(part, AFTER_S) if ours else _NOT_OURS_S
         return guess_s + (variant.lab.limits.settle_s if part == "before" else 0.0)
 
@@ -112,7 +112,7 @@ def left_s(
     cells: Mapping[str, BenchCases] = _NO_CELLS,
     filling_s: Mapping[str, float] = _NO_FILLINGS,
 ) -> float | None:
-    """Return the seconds until the end; None where a scenario that nobody has timed yet decides.
+    """Return the seconds until the end; None where it depends on a scenario that no run has timed yet.
 
     `left` are the runs that are to be done, with the one that is being done; `made` the rigs that stand;
     `cells` what is to be measured of their volumes; `filling_s` the seconds until these are full and used.
@@ -120,24 +120,21 @@ def left_s(
     estimates = Estimates(plan, spent, now)
     seconds: list[float | None] = []
     for run in left:
-        being_done = now is not None and now.name == run.name
-        seconds.append(_rest_s(estimates, run, now) if being_done and now else estimates.run_s(run))
+        if now is None or now.name != run.name:
+            seconds.append(estimates.run_s(run))
+            continue
+        # Of the run that is being done: the rest of its open part, and the parts after it.
+        estimate_s = estimates.of(now.part, run.name)
+        seconds.append(None if estimate_s is None else max(estimate_s - now.elapsed_s, 0.0))
+        seconds += [estimates.of(part, run.name) for part in PARTS[PARTS.index(now.part) + 1 :]]
     standing = made | {plan.rig(run) for run in left if now and now.name == run.name}
     seconds += [_volume_s(estimates, rig, lacking, now) for rig, lacking in cells.items()]
     seconds += filling_s.values()
     for rig in ({plan.rig(run) for run in left} | cells.keys()) - standing:
         spent_s = now.elapsed_s if now and now.name == rig else 0.0
         seconds.append(max((estimates.of("make", rig) or 0.0) - spent_s, 0.0))
-    ours = [rig for rig, variant in plan.rigs.items() if find_driver(variant.settings.clone).is_ours]
+    ours = [rig for rig, variant in plan.rigs.items() if find_driver(variant.backend.clone).is_ours]
     return added([*seconds, REMOVE_S * len(ours)])
-
-
-def _rest_s(estimates: Estimates, run: PlannedRun, now: OpenPart) -> float | None:
-    """Return the rest of the run that is being done: of its open part, and the parts after it."""
-    at = PARTS.index(now.part)
-    estimate_s = estimates.of(now.part, run.name)
-    rest_s = None if estimate_s is None else max(estimate_s - now.elapsed_s, 0.0)
-    return added([rest_s, *(estimates.of(part, run.name) for part in PARTS[at + 1 :])])
 
 
 def _volume_s(estimates: Estimates, rig: str, cells: BenchCases, now: OpenPart | None) -> float:
@@ -181,7 +178,7 @@ def precondition_s(
     for rig in preconditioned_rigs(plan.lab):
         if among is not None and rig not in among:
             continue
-        disk = plan.rigs[rig].settings.disk
+        disk = plan.rigs[rig].backend.disk
         size_bytes = getattr(disk, "size_bytes", 0)
         open_s = now[1] if now and now[0] == rig else 0.0
         found[rig] = _left_s(wanted, last_filling(every, rig), size_bytes, open_s)
@@ -191,7 +188,7 @@ def precondition_s(
 def _left_s(
     wanted: PreconditionSettings, rounds: Sequence[VolumeRound], size_bytes: int, open_s: float
 ) -> float:
-    if is_over(rounds, wanted):
+    if is_finished(rounds, wanted):
         return 0.0
     fill_s = 0.0 if rounds else size_bytes * wanted.fill_percent / 100 / FILL_BYTES_PER_S
     round_s = wanted.round_s + _ROUND_S
@@ -200,8 +197,8 @@ def _left_s(
 
 
 @dataclass
-class Course:
-    """What the journal says. Lines of another version that are not known are passed over."""
+class ExperimentProgress:
+    """The progress of an experiment, from its journal. Unknown lines, of other versions, are ignored."""
 
     begun_at: datetime | None = None
     ended_at: datetime | None = None
@@ -215,6 +212,10 @@ class Course:
     not_measured: dict[str, str] = field(default_factory=dict)  # volumes whose fileio failed, and why
     attempts: dict[str, str] = field(default_factory=dict)
     spent: Spent = field(default_factory=lambda: {part: [] for part in get_args(Part)})
+
+    def elapsed_s(self, now: datetime) -> float:
+        """Return the seconds since the last line that began or ended something."""
+        return max((now - self.last_at).total_seconds(), 0.0) if self.last_at else 0.0
 
     def add(self, line: Line) -> None:
         """Take the next line of the journal."""

@@ -29,7 +29,7 @@ LAB_EVENTS_FILE = "lab-events.jsonl"  # of the lab, beside the run directories o
 OVER = "over"  # the scenario goes on after its phases
 _RATE_OVER_S = 10  # seconds that requests a second are a mean of
 _FLUSHED_S = 1  # writers hand records over once a second
-_OVER = 5  # samples, one a second, that a latency is a mean of
+_LATENCY_OVER = 5  # samples, one a second, that a latency is a mean of
 _BYTES = " bytes"
 _STALE_S = 4.0
 _ENDS = ("_read_latency_ms", "_write_latency_ms")
@@ -72,7 +72,7 @@ class DiskFigures(BaseModel):
     write_ms: float | None
 
 
-class Doing(BaseModel):
+class Activity(BaseModel):
     """What is being done: a backend is made, its volume filled or measured, a run prepared or measured."""
 
     what: Literal[
@@ -105,12 +105,86 @@ class Doing(BaseModel):
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A stretch from `start_s` to `stop_s` of a run, None where it has no planned end."""
+class PlannedPhase:
+    """A phase of a run, from `start_s` to `stop_s`, None where it has no planned end."""
 
     name: str
     start_s: float
     stop_s: float | None
+
+
+class AttemptReader:
+    """Reads the folder of an attempt as it grows."""
+
+    def __init__(
+        self,
+        attempt: Path,
+        phases: Sequence[PlannedPhase],
+        begins_s: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
+        """`begins_s`: the second at which a member begins, by its name, if not with the run."""
+        self.attempt, self._phases, self._begins_s = attempt, phases, begins_s
+        self._loads: dict[Path, GrowingRun] = {}
+        self._send = SaturatorProgress(attempt / LAB_EVENTS_FILE)
+        self._disks = DiskLatencies(attempt / HOST_FILE)
+
+    def read(self, now: datetime, doing: Activity) -> None:
+        """Put into `doing` what is known of the run at the instant `now`."""
+        edges_s = [one.stop_s for one in self._phases if one.stop_s is not None]
+        for path in run_directories(self.attempt):
+            if path not in self._loads:
+                self._loads[path] = GrowingRun(path, edges_s)
+        started = [at for load in self._loads.values() if (at := load.started_at)]
+        doing.disks = self._disks.read()
+        if not started:
+            return
+        t_s = max((now - min(started)).total_seconds(), 0.0)
+        phase = next(one for one in self._phases if one.stop_s is None or t_s < one.stop_s)
+        doing.phase, doing.phase_s = phase.name, t_s - phase.start_s
+        doing.phase_of_s = None if phase.stop_s is None else phase.stop_s - phase.start_s
+        doing.run_s = t_s
+        doing.run_of_s = self._phases[-1].start_s if self._phases[-1].name == OVER else None
+        for path, load in self._loads.items():
+            figures = load.read(t_s)
+            if t_s < (begins_s := self._begins_s.get(path.parent.name, 0.0)):
+                figures.waits_s = begins_s - t_s
+            doing.load.append(figures)
+        doing.send = self._send.read(t_s)
+
+
+def run_directories(attempt: Path) -> Iterator[Path]:
+    """Yield the run directories of an attempt: of one run, or of the members of one."""
+    try:
+        for path in subfolders(attempt):
+            if is_run(path):
+                yield path
+            else:
+                yield from (member for member in subfolders(path) if is_run(member))
+    except RunDirectoryError:  # it was moved away meanwhile
+        return
+
+
+def plan_phases(variant: Variant, run: PlannedRun) -> list[PlannedPhase]:
+    """Return the phases of `run` in order; one is called `load` where nothing saturates the disks."""
+    lab = variant.lab
+    phases = lab.phases_of(lab.scenario(run.scenario))
+    saturated = (variant.backend.saturator or lab.saturator) is not None
+    during_s = phases.during_s
+    lengths: list[tuple[str, float | None]] = [("warm-up", lab.warmup_s)]
+    if saturated:
+        lengths += [("before", phases.before_s), ("during", during_s), ("after", phases.after_s)]
+    else:
+        whole_s = None if during_s is None else phases.before_s + during_s + phases.after_s
+        lengths.append(("load", whole_s))
+    found: list[PlannedPhase] = []
+    at_s = 0.0
+    for name, length_s in lengths:
+        if length_s is None:
+            return [*found, PlannedPhase(name, at_s, None)]
+        if length_s > 0:
+            found.append(PlannedPhase(name, at_s, at_s + length_s))
+            at_s += length_s
+    return [*found, PlannedPhase(OVER, at_s, None)]
 
 
 class GrowingRun:
@@ -135,7 +209,7 @@ class GrowingRun:
         started_at = self._facts.started_at
         return started_at.astimezone(UTC) if started_at else None
 
-    def look(self, t_s: float) -> LoadFigures:
+    def read(self, t_s: float) -> LoadFigures:
         """Read what is new at second `t_s` of the run, and return the figures so far."""
         limit_us = timeout_us(self._facts) if self._facts else None
         for records in self._tail.records():
@@ -171,88 +245,7 @@ class GrowingRun:
             self._by_phase[int(phase)].add(times_us[phases == phase])
 
 
-class RunningRun:
-    """Reads the folder of an attempt as it grows."""
-
-    def __init__(
-        self,
-        attempt: Path,
-        stretches: Sequence[Stretch],
-        begins_s: Mapping[str, float] = MappingProxyType({}),
-    ) -> None:
-        """`begins_s`: the second at which a member begins, by its name, if not with the run."""
-        self.attempt, self._stretches, self._begins_s = attempt, stretches, begins_s
-        self._loads: dict[Path, GrowingRun] = {}
-        self._send, self._disks = Saturation(attempt / LAB_EVENTS_FILE), Disks(attempt / HOST_FILE)
-
-    def look(self, now: datetime, doing: Doing) -> None:
-        """Put into `doing` what is known of the run at the instant `now`."""
-        edges_s = [one.stop_s for one in self._stretches if one.stop_s is not None]
-        for path in run_directories(self.attempt):
-            if path not in self._loads:
-                self._loads[path] = GrowingRun(path, edges_s)
-        started = [at for load in self._loads.values() if (at := load.started_at)]
-        doing.disks = self._disks.look()
-        if not started:
-            return
-        t_s = max((now - min(started)).total_seconds(), 0.0)
-        stretch = stretch_at(self._stretches, t_s)
-        doing.phase, doing.phase_s = stretch.name, t_s - stretch.start_s
-        doing.phase_of_s = None if stretch.stop_s is None else stretch.stop_s - stretch.start_s
-        doing.run_s = t_s
-        doing.run_of_s = self._stretches[-1].start_s if self._stretches[-1].name == OVER else None
-        doing.load = [self._looked_at(path, load, t_s) for path, load in self._loads.items()]
-        doing.send = self._send.look(t_s)
-
-    def _looked_at(self, path: Path, load: GrowingRun, t_s: float) -> LoadFigures:
-        figures = load.look(t_s)
-        begins_s = self._begins_s.get(path.parent.name)
-        if begins_s is not None and t_s < begins_s:
-            figures.waits_s = begins_s - t_s
-        return figures
-
-
-def run_directories(attempt: Path) -> Iterator[Path]:
-    """Yield the run directories of an attempt: of one run, or of the members of one."""
-    try:
-        for path in subfolders(attempt):
-            if is_run(path):
-                yield path
-            else:
-                yield from (member for member in subfolders(path) if is_run(member))
-    except RunDirectoryError:  # it was moved away meanwhile
-        return
-
-
-def stretches_of(variant: Variant, run: PlannedRun) -> list[Stretch]:
-    """Return the stretches of `run` in order; one is called `load` where nothing saturates the disks."""
-    lab = variant.lab
-    phases = lab.phases_of(lab.scenario(run.scenario))
-    saturated = (variant.settings.saturator or lab.saturator) is not None
-    during_s = phases.during_s
-    lengths: list[tuple[str, float | None]] = [("warm-up", lab.warmup_s)]
-    if saturated:
-        lengths += [("before", phases.before_s), ("during", during_s), ("after", phases.after_s)]
-    else:
-        whole_s = None if during_s is None else phases.before_s + during_s + phases.after_s
-        lengths.append(("load", whole_s))
-    found: list[Stretch] = []
-    at_s = 0.0
-    for name, length_s in lengths:
-        if length_s is None:
-            return [*found, Stretch(name, at_s, None)]
-        if length_s > 0:
-            found.append(Stretch(name, at_s, at_s + length_s))
-            at_s += length_s
-    return [*found, Stretch(OVER, at_s, None)]
-
-
-def stretch_at(stretches: Sequence[Stretch], t_s: float) -> Stretch:
-    """Return the one in which second `t_s` is."""
-    return next(one for one in stretches if one.stop_s is None or t_s < one.stop_s)
-
-
-class Saturation:
+class SaturatorProgress:
     """The saturator's events, as the lab notes them beside a run."""
 
     def __init__(self, path: Path) -> None:
@@ -261,7 +254,7 @@ class Saturation:
         self._works, self._at_s, self._retries = False, 0.0, 0
         self._bytes_per_s: float | None = None
 
-    def look(self, t_s: float) -> SendFigures | None:
+    def read(self, t_s: float) -> SendFigures | None:
         """Return what it does at second `t_s` of the run; None before it started."""
         for line in self._tail.lines():
             try:
@@ -288,16 +281,16 @@ class Saturation:
             self._retries += 1
 
 
-class Disks:
+class DiskLatencies:
     """The latencies of the disks, as the observers sample them."""
 
     def __init__(self, path: Path) -> None:
         self._tail = Tail(path)
         self._head: list[str] | None = None
-        self._last: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_OVER))
+        self._last: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_LATENCY_OVER))
 
-    def look(self) -> list[DiskFigures]:
-        """Return the latencies of the last seconds, by device; empty where nobody samples them."""
+    def read(self) -> list[DiskFigures]:
+        """Return the latencies of the last seconds, by device; empty where none is sampled."""
         for line in self._tail.lines():
             row = next(csv.reader([line.decode(errors="replace")]), [])
             if self._head is None:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from rich.text import Text
 from plimsoll.common.hostile import printable
 from plimsoll.lab.experiment.folder import find_experiment
 from plimsoll.lab.experiment.status.text import describe_news, describe_now, is_brief, lines
-from plimsoll.lab.experiment.status.watch import Status, Watch
+from plimsoll.lab.experiment.status.watch import Status, StatusReader
 
 LOOK_S, HEARTBEAT_S = 1.0, 60.0
 _WELL = ("running", "finished")
@@ -27,12 +27,13 @@ Changes = Callable[[Status | None, Status], Iterator[str]]
 
 @click.command()
 @click.argument("file", metavar="[FOLDER|LAB.yml]", required=False, type=click.Path(path_type=Path))
-@click.option("--watch", is_flag=True, help="Go on until nothing runs any more.")
+@click.option("--watch", is_flag=True, help="Continue until nothing is running.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print the status as JSON on standard output; with --watch one line a change, and one a minute.",
+    help="Print the status as JSON on standard output; with --watch a line for each change, and one a "
+    "minute.",
 )
 @click.pass_context
 def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) -> None:
@@ -50,16 +51,16 @@ def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) ->
     Exit codes: 0 it runs, or all runs are finished; 1 nothing runs, and not all runs are finished; 2 there
     is no such experiment.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    watched = Watch(find_experiment(file))
+    watched = StatusReader(find_experiment(file))
     with contextlib.suppress(OSError):
         os.nice(10)  # the load comes first
-    last = watched.look()
+    last = watched.read()
     if watch:
-        with contextlib.suppress(KeyboardInterrupt), _shown(as_json) as show:
+        with contextlib.suppress(KeyboardInterrupt), _open_display(as_json) as show:
             show(last)
             while last.state == "running":
                 time.sleep(LOOK_S)
-                last = watched.look()
+                last = watched.read()
                 show(last)
     if as_json and not watch:
         click.echo(last.model_dump_json(indent=2, by_alias=True))
@@ -69,15 +70,17 @@ def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) ->
 
 
 @contextlib.contextmanager
-def _shown(as_json: bool) -> Iterator[Callable[[Status], None]]:
+def _open_display(as_json: bool) -> Iterator[Callable[[Status], None]]:
     console = Console()
     if as_json:
         latest: list[Status] = []
-        told = Lines(describe_news, lambda _: click.echo(latest[-1].model_dump_json(by_alias=True)))
+        lines_of_change = Lines(
+            describe_news, lambda _: click.echo(latest[-1].model_dump_json(by_alias=True))
+        )
 
         def show(looked: Status) -> None:
             latest[:] = [looked]
-            told.show(looked)
+            lines_of_change.show(looked)
 
         yield show
     elif console.is_terminal:
@@ -93,7 +96,7 @@ def stamped(text: str) -> str:
 
 
 class Lines:
-    """Tells what changed, and once a minute what is going on. `say` gets each line."""
+    """Reports what changed, and once a minute what is going on. `say` gets each line."""
 
     def __init__(self, changes: Changes, say: Callable[[str], None]) -> None:
         self._changes, self._say = changes, say
@@ -120,27 +123,24 @@ def display(console: Console) -> Iterator[Callable[[Status], None]]:
 
 
 @contextmanager
-def shown_beside(watch: Callable[[], Watch], fancy: bool, changes: Changes) -> Iterator[None]:
+def show_beside(watch: Callable[[], StatusReader], fancy: bool, changes: Changes) -> Iterator[None]:
     """Show the experiment in a thread while the block carries it out; a look that fails shows nothing."""
     over = threading.Event()
 
     def say(line: str) -> None:
         print(stamped(line), file=sys.stderr, flush=True)
 
-    def looks(show: Callable[[Status], None]) -> None:
-        looker = watch()
-        while not over.wait(LOOK_S):
-            try:
-                show(looker.look())
-            except Exception:  # noqa: S112 whatever it is: the experiment matters more
-                continue
-
     def run() -> None:
-        if not fancy:
-            looks(Lines(changes, say).show)
-            return
-        with display(Console(stderr=True)) as show:
-            looks(show)
+        reader = watch()
+        with ExitStack() as stack:
+            show: Callable[[Status], None] = Lines(changes, say).show
+            if fancy:
+                show = stack.enter_context(display(Console(stderr=True)))
+            while not over.wait(LOOK_S):
+                try:
+                    show(reader.read())
+                except Exception:  # noqa: S112 whatever it is: the experiment matters more
+                    continue
 
     thread = threading.Thread(target=run, name="status", daemon=True)
     thread.start()

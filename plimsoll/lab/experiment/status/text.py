@@ -5,7 +5,7 @@ from datetime import datetime
 
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import ABSENT, counted, milliseconds, seconds, significant
-from plimsoll.lab.experiment.status.running import OVER, Doing, LoadFigures
+from plimsoll.lab.experiment.status.running import OVER, Activity, LoadFigures
 from plimsoll.lab.experiment.status.watch import Status
 
 _STATES = {
@@ -21,7 +21,7 @@ _STEPS = {
     "fileio": "measuring the volume of",
     "preparing": "preparing",
     "measuring": "measuring",
-    "ending": "putting away",
+    "ending": "finishing",
     "waiting": "waiting before the next try",
     "removing": "removing everything that was made",
 }
@@ -30,15 +30,15 @@ _SETTLED_S = 5.0
 
 def lines(status: Status) -> list[str]:
     """Return the whole status, a line each."""
-    begun = f" since {_clock(status.begun_at, status.begun_at)}" if status.begun_at else ""
+    begun = f" since {_clock(status.begun_at)}" if status.begun_at else ""
     said = f"running{begun}" if status.state == "running" else _STATES[status.state]
     found = [f"{status.experiment}: {said}, in {status.directory}"]
-    rows = [*_doing_rows(status), *_volume_rows(status), ("runs", runs_text(status)), *_other_rows(status)]
+    rows = [*_doing_rows(status), *_volume_rows(status), ("runs", _runs_text(status)), *_other_rows(status)]
     found += [f"  {name:<10} {text}" for name, text in rows]
     return [printable(line, 2000) for line in found]
 
 
-def runs_text(status: Status) -> str:
+def _runs_text(status: Status) -> str:
     """Return how many runs are finished, left, set aside, and how many tries failed."""
     runs = status.runs
     parts = [f"{runs.finished} of {runs.total} finished", f"{runs.left} left"]
@@ -49,14 +49,14 @@ def runs_text(status: Status) -> str:
     return ", ".join(parts)
 
 
-def run_text(now: Doing, total: int | None = None) -> str:
+def _run_text(now: Activity, total: int | None = None) -> str:
     """Return which run it is: `run 3 of 8: replay on nvme, repeat 2`; the try, where it is not the first."""
     again = f", try {now.try_}" if now.try_ and now.try_ > 1 else ""
     of = f" of {total}" if total else ""
     return f"run {now.number}{of}: {now.scenario} on {now.backend}, repeat {now.repeat}{again}"
 
 
-def doing_text(now: Doing) -> str:
+def _doing_text(now: Activity) -> str:
     """Return what is done apart from measuring: `setting up nvme: clone the site`."""
     text = _STEPS[now.what]
     if now.what in ("making", "preconditioning", "fileio") and now.backend:
@@ -64,7 +64,7 @@ def doing_text(now: Doing) -> str:
     return f"{text}: {now.step}" if now.step else text
 
 
-def phase_text(now: Doing) -> str:
+def _phase_text(now: Activity) -> str:
     """Return the phase and its clock: `during, 0:42 of 2:00`."""
     if now.phase is None or now.phase_s is None:
         return "the scenario has begun"
@@ -84,33 +84,33 @@ def load_text(load: LoadFigures) -> str:
     return f"{text}, {counted(load.failures, 'failure')}" if load.failures else text
 
 
-def send_text(now: Doing) -> str | None:
+def _send_text(now: Activity) -> str | None:
     """Return the throughput of the saturator, None before it started."""
     send = now.send
     if send is None:
         return None
-    text = "stopped" if not send.works else "–" if send.bytes_per_s is None else _megabytes(send.bytes_per_s)
+    rate = "–" if send.bytes_per_s is None else f"{significant(send.bytes_per_s / 1e6)} MB/s"
+    text = rate if send.works else "stopped"
     return f"{send.kind} {text}" + (f", began again {counted(send.retries, 'time')}" if send.retries else "")
 
 
-def disk_text(now: Doing) -> str | None:
+def _disk_text(now: Activity) -> str | None:
     """Return the latencies of the slowest disk, None where none is known."""
     known = [disk for disk in now.disks if disk.read_ms is not None or disk.write_ms is not None]
     if not known:
         return None
     worst = max(known, key=lambda disk: max(disk.read_ms or 0.0, disk.write_ms or 0.0))
-    parts = [
-        f"{name} {milliseconds(ms)}" for name, ms in _both(worst.read_ms, worst.write_ms) if ms is not None
-    ]
+    both = (("reads", worst.read_ms), ("writes", worst.write_ms))
+    parts = [f"{name} {milliseconds(ms)}" for name, ms in both if ms is not None]
     return f"{worst.device}: {', '.join(parts)}"
 
 
-def end_text(status: Status) -> str | None:
+def _end_text(status: Status) -> str | None:
     """Return when it ends, None where nothing runs."""
     if status.state != "running":
         return None
     if status.left_s is None or status.ends_at is None:
-        return "not known: a scenario that no run has timed yet decides"
+        return "unknown: it depends on a scenario that no run has timed yet"
     return f"about {_clock(status.ends_at)}, in {seconds(max(status.left_s, 0.0))}"
 
 
@@ -128,16 +128,16 @@ def _doing_rows(status: Status) -> Iterator[tuple[str, str]]:
     if now is None:
         return
     if now.run is not None:
-        yield "now", run_text(now, status.runs.total)
+        yield "now", _run_text(now, status.runs.total)
     if now.what != "measuring":
-        yield ("" if now.run else "now"), f"{doing_text(now)}, for {clock(now.since_s)}"
+        yield ("" if now.run else "now"), f"{_doing_text(now)}, for {clock(now.since_s)}"
         return
     whole = f" (run: {clock(now.run_s)} of {clock(now.run_of_s)})" if now.run_of_s is not None else ""
-    yield "phase", phase_text(now) + whole
+    yield "phase", _phase_text(now) + whole
     for load in now.load:
         name = f"{load.scenario}: " if len(now.load) > 1 else ""
         yield "load", name + load_text(load)
-    for name, text in (("saturator", send_text(now)), ("disk", disk_text(now))):
+    for name, text in (("saturator", _send_text(now)), ("disk", _disk_text(now))):
         if text:
             yield name, text
 
@@ -158,7 +158,7 @@ def _other_rows(status: Status) -> Iterator[tuple[str, str]]:
         failure = status.last_failure
         reason = failure.why.partition("\n")[0].rstrip(".")
         yield "failed", f"{failure.run} at {_clock(failure.at)}: {reason}. Output: {failure.output}"
-    if end := end_text(status):
+    if end := _end_text(status):
         yield "ends", end
     if status.resume:
         yield "go on with", status.resume
@@ -166,15 +166,7 @@ def _other_rows(status: Status) -> Iterator[tuple[str, str]]:
         yield "report", status.report
 
 
-def _both(read_ms: float | None, write_ms: float | None) -> list[tuple[str, float | None]]:
-    return [("reads", read_ms), ("writes", write_ms)]
-
-
-def _megabytes(bytes_per_s: float) -> str:
-    return f"{significant(bytes_per_s / 1e6)} MB/s"
-
-
-def _clock(at: datetime | None, today: datetime | None = None) -> str:
+def _clock(at: datetime | None) -> str:
     """Return an instant in the local time; with its day, where that is not today."""
     if at is None:
         return ABSENT
@@ -191,13 +183,13 @@ def describe_news(before: Status | None, after: Status) -> Iterator[str]:
     for name in after.set_aside.keys() - (before.set_aside.keys() if before else set()):
         yield f"{name} set aside: {after.set_aside[name]}"
     if before and after.runs.finished > before.runs.finished:
-        yield runs_text(after)
+        yield _runs_text(after)
     if _moved(before, after):
         yield _said(after)
 
 
 def describe_phase(before: Status | None, after: Status) -> Iterator[str]:
-    """Yield what is new within a run: its phase. The runs themselves are told by who does them."""
+    """Yield a new phase within a run. The runs themselves are reported by who does them."""
     if after.now and after.now.what == "measuring" and _moved(before, after):
         yield _said(after)
 
@@ -229,15 +221,15 @@ def _said(status: Status, figures: bool = False) -> str:
     now = status.now
     if now is None:
         again = f"; go on with: {status.resume}" if status.resume else ""
-        return f"{status.state}: {runs_text(status)}{again}"
-    parts = [run_text(now, status.runs.total)] if now.run else []
-    parts.append(phase_text(now) if now.what == "measuring" else doing_text(now))
+        return f"{status.state}: {_runs_text(status)}{again}"
+    parts = [_run_text(now, status.runs.total)] if now.run else []
+    parts.append(_phase_text(now) if now.what == "measuring" else _doing_text(now))
     if figures:
         if now.what == "measuring":
             many = len(now.load) > 1
             parts += [(f"{load.scenario}: " if many else "") + load_text(load) for load in now.load]
-            parts += [text for text in (send_text(now), disk_text(now)) if text]
-        parts.append(runs_text(status))
-        if end := end_text(status):
+            parts += [text for text in (_send_text(now), _disk_text(now)) if text]
+        parts.append(_runs_text(status))
+        if end := _end_text(status):
             parts.append(f"ends {end}")
     return "; ".join(parts)

@@ -10,12 +10,12 @@ from pydantic import BaseModel
 
 from plimsoll.common.files import objects
 from plimsoll.lab.experiment.design import Design, PlannedRun, measured_rigs, preconditioned_rigs
-from plimsoll.lab.experiment.folder import OUTPUT_FILE, ExperimentFolder, aside_name
+from plimsoll.lab.experiment.folder import OUTPUT_FILE, ExperimentFolder, set_aside_label
 from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.load import beginnings
-from plimsoll.lab.experiment.status.forecast import Course, OpenPart, left_s, precondition_s
-from plimsoll.lab.experiment.status.running import Doing, RunningRun, stretches_of
-from plimsoll.lab.experiment.volumes import is_over, lacking
+from plimsoll.lab.experiment.status.forecast import ExperimentProgress, OpenPart, Part, left_s, precondition_s
+from plimsoll.lab.experiment.status.running import Activity, AttemptReader, plan_phases
+from plimsoll.lab.experiment.volumes import is_finished, missing_cells
 from plimsoll.rundir.names import REPORT_FILE
 from plimsoll.rundir.records import Tail
 from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
@@ -36,7 +36,14 @@ _DOING = {
     "removing": "removing",
 }
 _OF_VOLUMES = ("making", "preconditioning", "fileio")
-_OPEN = {"run begun": "before", "load begun": "load", "load ended": "after"}
+_OPEN: dict[str, tuple[Part, str]] = {  # a line of the journal that begins a part, and its key with the name
+    "making": ("make", "backend"),
+    "fileio cell": ("cell", "backend"),
+    "fsync cell": ("fsync", "backend"),
+    "run begun": ("before", "run"),
+    "load begun": ("load", "run"),
+    "load ended": ("after", "run"),
+}
 State = Literal["not begun", "running", "stopped", "finished", "unfinished"]
 
 
@@ -81,7 +88,7 @@ class PreconditionedVolumes(BaseModel):
 
 
 class Status(BaseModel):
-    """The whole. `resume` is the command that goes on, null where nothing is left or it runs already."""
+    """The status. `resume` is the command to continue with, null where nothing is left or it runs already."""
 
     experiment: str
     directory: str
@@ -91,7 +98,7 @@ class Status(BaseModel):
     runs: Runs
     precondition: PreconditionedVolumes | None = None
     fileio: VolumeCells | None = None
-    now: Doing | None
+    now: Activity | None
     last_failure: Failure | None
     set_aside: dict[str, str]
     ends_at: datetime | None
@@ -100,43 +107,44 @@ class Status(BaseModel):
     report: str | None
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-class Watch:
+class StatusReader:
     """Looks at an experiment again and again; what was read once is not read again."""
 
-    def __init__(self, folder: ExperimentFolder, clock: Callable[[], datetime] = _now) -> None:
+    def __init__(
+        self, folder: ExperimentFolder, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         """Begin. Raises SettingsError where the folder holds no settings."""
         self._folder, self._clock = folder, clock
         self._lab = folder.settings()
-        self._plan = Design.of(self._lab, folder.planned())
-        self._runs = self._plan.runs
-        rigs = {variant.name: variant.rig for variant in self._plan.variants.values()}
-        self._course, self._tail = Course(rigs=rigs), Tail(folder.journal.path)
+        self._design = Design.of(self._lab, folder.extended_runs())
+        self._runs = self._design.runs
+        rigs = {variant.name: variant.rig for variant in self._design.variants.values()}
+        self._progress, self._tail = ExperimentProgress(rigs=rigs), Tail(folder.journal.path)
         self._finished: set[str] = set()
         self._aside: dict[str, str] = {}
-        self._lacking, self._rounds = lacking(self._lab, folder.fileio), read_rounds(folder.rounds)
-        self._running: RunningRun | None = None
+        self._lacking, self._rounds = missing_cells(self._lab, folder.fileio), read_rounds(folder.rounds)
+        self._running: AttemptReader | None = None
 
-    def look(self) -> Status:
+    def read(self) -> Status:
         """Return the status as it is now."""
-        is_held = self._folder.journal.is_held
+        is_locked = self._folder.journal.is_locked
         if lines := self._tail.lines():
             self._take(lines)
-        now, course = self._clock(), self._course
-        state = self._state(is_held)
+        now, progress = self._clock(), self._progress
+        state = self._state(is_locked)
         left = [
             run for run in self._runs.values() if run.name not in self._finished and not self._is_aside(run)
         ]
         running = state == "running"
-        cells = {rig: each for rig, each in self._lacking.items() if self._is_to_be_measured(rig)}
+        # Volumes that will still be measured before this experiment ends.
+        in_use = {variant.rig for name, variant in self._design.variants.items() if name not in self._aside}
+        due = in_use - progress.not_measured.keys()
+        cells = {rig: each for rig, each in self._lacking.items() if rig in due}
         open_part = self._open(now) if running else None
-        on = {self._plan.rig(run) for run in left}
-        filling_s = precondition_s(self._plan, self._rounds, self._filled_now(now), on)
+        on = {self._design.rig(run) for run in left}
+        filling_s = precondition_s(self._design, self._rounds, self._filled_now(now), on)
         seconds = (
-            left_s(self._plan, left, course.made, course.spent, open_part, cells, filling_s)
+            left_s(self._design, left, progress.made, progress.spent, open_part, cells, filling_s)
             if running
             else None
         )
@@ -145,18 +153,18 @@ class Watch:
             experiment=self._lab.name,
             directory=str(self._folder.path),
             state=state,
-            begun_at=course.begun_at,
-            ended_at=course.ended_at,
+            begun_at=progress.begun_at,
+            ended_at=progress.ended_at,
             runs=Runs(
                 total=len(self._runs),
                 finished=len(self._finished),
                 left=len(left),
                 set_aside=len(self._runs) - len(self._finished) - len(left),
-                failed_tries=len(course.failures),
+                failed_tries=len(progress.failures),
             ),
             precondition=preconditioned(self._lab, self._rounds),
-            fileio=self._volumes(),
-            now=self._doing(now) if running else None,
+            fileio=self._count_cells(),
+            now=self._read_activity(now) if running else None,
             last_failure=self._last_failure(),
             set_aside=self._aside,
             ends_at=None if seconds is None else now + timedelta(seconds=seconds),
@@ -167,36 +175,31 @@ class Watch:
 
     def _take(self, lines: list[bytes]) -> None:
         for value in objects(lines):
-            self._course.add(value)
+            self._progress.add(value)
         self._finished |= {
-            name for name in self._runs if name not in self._finished and self._folder.finished(name)
+            name for name in self._runs if name not in self._finished and self._folder.is_finished(name)
         }
         self._aside = self._folder.journal.set_aside
-        self._lacking = lacking(self._lab, self._folder.fileio)
+        self._lacking = missing_cells(self._lab, self._folder.fileio)
         self._rounds = read_rounds(self._folder.rounds)
 
     def _is_aside(self, run: PlannedRun) -> bool:
-        return not self._aside.keys().isdisjoint((run.backend, aside_name(run.backend, run.scenario)))
+        return not self._aside.keys().isdisjoint((run.backend, set_aside_label(run.backend, run.scenario)))
 
-    def _is_to_be_measured(self, rig: str) -> bool:
-        """Return whether the volume of `rig` will be measured before this experiment ends."""
-        on = [name for name, variant in self._plan.variants.items() if variant.rig == rig]
-        return rig not in self._course.not_measured and not all(name in self._aside for name in on)
-
-    def _volumes(self) -> VolumeCells | None:
+    def _count_cells(self) -> VolumeCells | None:
         if self._lab.fileio is None:
             return None
         total = len(self._lab.fileio.all_cells) * len(measured_rigs(self._lab))
         left = sum(map(len, self._lacking.values()))
-        return VolumeCells(total=total, finished=total - left, failed=self._course.not_measured)
+        return VolumeCells(total=total, finished=total - left, failed=self._progress.not_measured)
 
-    def _state(self, is_held: bool) -> State:
-        if self._course.begun_at is None:
+    def _state(self, is_locked: bool) -> State:
+        if self._progress.begun_at is None:
             return "not begun"
-        if self._course.ended_at is not None:
+        if self._progress.ended_at is not None:
             whole = len(self._finished) == len(self._runs) and not self._lacking
             return "finished" if whole else "unfinished"
-        return "running" if is_held else "stopped"
+        return "running" if is_locked else "stopped"
 
     def _resume(self, state: State, left: bool) -> str | None:
         if state in ("running", "finished"):
@@ -206,56 +209,47 @@ class Watch:
 
     def _filled_now(self, now: datetime) -> tuple[str, float] | None:
         """Return the volume that is being filled or overwritten, and for how long."""
-        line, since = self._course.last, self._course.last_at
-        if since is None or line.get("what") not in ("precondition filling", "precondition round"):
+        line = self._progress.last
+        if line.get("what") not in ("precondition filling", "precondition round"):
             return None
-        return str(line.get("backend")), max((now - since).total_seconds(), 0.0)
+        return str(line.get("backend")), self._progress.elapsed_s(now)
 
     def _open(self, now: datetime) -> OpenPart | None:
-        line, since = self._course.last, self._course.last_at
-        elapsed_s = max((now - since).total_seconds(), 0.0) if since else 0.0
-        what = str(line.get("what"))
-        if what == "making":
-            return OpenPart("make", str(line.get("backend")), elapsed_s)
-        if what == "fileio cell":
-            return OpenPart("cell", str(line.get("backend")), elapsed_s)
-        if what == "fsync cell":
-            return OpenPart("fsync", str(line.get("backend")), elapsed_s)
-        part = _OPEN.get(what)
-        return OpenPart(part, str(line.get("run")), elapsed_s) if part else None  # type: ignore[arg-type]
+        line = self._progress.last
+        if (begun := _OPEN.get(str(line.get("what")))) is None:
+            return None
+        part, key = begun
+        return OpenPart(part, str(line.get(key)), self._progress.elapsed_s(now))
 
-    def _doing(self, now: datetime) -> Doing:
-        course = self._course
-        what = _DOING.get(str(course.last.get("what")), "starting")
-        since_s = max((now - course.last_at).total_seconds(), 0.0) if course.last_at else 0.0
-        doing = Doing.model_validate({"what": what, "since_s": since_s, "step": course.step})
-        doing.backend = course.last.get("backend") if what in _OF_VOLUMES else None
+    def _read_activity(self, now: datetime) -> Activity:
+        progress = self._progress
+        what = _DOING.get(str(progress.last.get("what")), "starting")
+        doing = Activity.model_validate(
+            {"what": what, "since_s": progress.elapsed_s(now), "step": progress.step}
+        )
+        doing.backend = progress.last.get("backend") if what in _OF_VOLUMES else None
         if what in ("preconditioning", "fileio"):
-            doing.step = course.last.get("says") or course.step
-        run = self._runs.get(str(course.last.get("run")))
+            doing.step = progress.last.get("says") or progress.step
+        run = self._runs.get(str(progress.last.get("run")))
         if run is None or what not in ("preparing", "measuring", "ending"):
             self._running = None
             return doing
-        doing.run, doing.number, doing.try_ = run.name, run.number, course.tries[run.name]
+        doing.run, doing.number, doing.try_ = run.name, run.number, progress.tries[run.name]
         doing.backend, doing.scenario, doing.repeat = run.backend, run.scenario, run.repeat
-        attempt = self._attempt(run.name)
-        if what == "measuring" and attempt is not None:
+        if what == "measuring" and (name := progress.attempts.get(run.name)):
+            attempt = self._folder.path / "attempts" / Path(name).name
             if self._running is None or self._running.attempt != attempt:
-                variant = self._plan.variants[run.backend]
-                self._running = RunningRun(
-                    attempt, stretches_of(variant, run), beginnings(variant.lab, run.scenario)
+                variant = self._design.variants[run.backend]
+                self._running = AttemptReader(
+                    attempt, plan_phases(variant, run), beginnings(variant.lab, run.scenario)
                 )
-            self._running.look(now, doing)
+            self._running.read(now, doing)
         return doing
 
-    def _attempt(self, run: str) -> Path | None:
-        name = self._course.attempts.get(run)
-        return self._folder.path / "attempts" / Path(name).name if name else None
-
     def _last_failure(self) -> Failure | None:
-        if not self._course.failures:
+        if not self._progress.failures:
             return None
-        line, at, attempt = self._course.failures[-1]
+        line, at, attempt = self._progress.failures[-1]
         path = self._folder.path / "attempts" / Path(attempt).name / OUTPUT_FILE if attempt else None
         return Failure(
             run=str(line.get("run")),
@@ -273,7 +267,7 @@ def preconditioned(lab: Lab, every: Sequence[VolumeRound]) -> PreconditionedVolu
     rounds = {rig: last_filling(every, rig) for rig in preconditioned_rigs(lab)}
     return PreconditionedVolumes(
         volumes=len(rounds),
-        done=sum(is_over(each, wanted) for each in rounds.values()),
+        done=sum(is_finished(each, wanted) for each in rounds.values()),
         steady=sum(bool(each) and each[-1].steady is True for each in rounds.values()),
         rounds={rig: each[-1].round for rig, each in rounds.items() if each},
     )
