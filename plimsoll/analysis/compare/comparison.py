@@ -352,7 +352,7 @@ def _read_looks(path: Path) -> list[DecisionLook]:
         return []
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunDirectoryError(
-            f"{path}: cannot be read, so nobody knows how often these runs were decided on; put it back, or "
+            f"{path}: cannot be read, so it is unknown how often these runs were decided on; put it back, or "
             "remove it if this is the first time"
         ) from None
 

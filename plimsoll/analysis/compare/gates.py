@@ -49,7 +49,7 @@ def censored(reading: "Reading", what: str, at_least_ms: float | None) -> Censor
     return CensoredError(
         f"{reading.run.name} has {counted(reading.phase.failures, 'failure')} among "
         f"{counted(reading.phase.requests, 'request')} {reading.when}, and its {what} is one of them: "
-        f"{known(at_least_ms)}; mend what fails, and run it again",
+        f"{known(at_least_ms)}; fix what fails, and run it again",
         at_least_ms,
     )
 
@@ -215,7 +215,7 @@ class Measure(Metric):
         return step.unit if step else None
 
     def cut_alike(self, phases: Sequence[RunPhase], metric: str) -> list[RunPhase]:
-        """Cut them to one number of values: the lower of two is no median of three."""
+        """Cut them to one number of values: the lower of two is not the median of three."""
         name = self.subject(metric)
         steps = [step for phase in phases if (step := phase.steps.get(name)) is not None]
         if len(steps) < len(phases):
@@ -230,7 +230,7 @@ class Measure(Metric):
         name, run = self.subject(reading.metric), reading.run
         if name in run.damaged_measures:
             raise NoFigureError(
-                f"{run.name}: the measure {name} has values that are no figures (such as NaN)"
+                f"{run.name}: the measure {name} has values that are not numbers (such as NaN)"
             )
         step = reading.phase.steps.get(name)
         if step is None:
@@ -239,7 +239,7 @@ class Measure(Metric):
         if step.median is None and step.measure:
             tries = f"{len(step.failed_ms):,} of {counted(step.tries, 'try', 'tries')} of {name}"
             why = f"{run.name}: {tries} failed {reading.when}, and its median is one of them"
-            remedy = "mend what fails, and run it again"
+            remedy = "fix what fails, and run it again"
             raise CensoredError(f"{why}: {known(step.at_least)}; {remedy}", step.at_least)
         if step.median is None:
             raise censored(reading, self.label(reading.metric), step.at_least)
@@ -459,7 +459,7 @@ def problems(gates: Gates) -> Iterator[tuple[Location, str]]:
             yield at, f"has no limit: give {' or '.join(fitting)}"
         for limit in limits:
             if limit not in fitting:
-                yield (*at, limit), f"is no limit of {printable(gate.metric)}: give {' or '.join(fitting)}"
+                yield (*at, limit), f"is not a limit of {printable(gate.metric)}: give {' or '.join(fitting)}"
         same = (gate.scenario, gate.phase, gate.metric)
         if same in seen:
             yield at, f"is gates.{seen[same]} again: put both limits in one"

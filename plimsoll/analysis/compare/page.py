@@ -42,7 +42,7 @@ from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.hostile import plotly_text, printable
 from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, percent, significant
 
-_WORDS: dict[Outcome, str] = {"PASS": "passed", "FAIL": "failed", "INCONCLUSIVE": "cannot be told yet"}
+_WORDS: dict[Outcome, str] = {"PASS": "passed", "FAIL": "failed", "INCONCLUSIVE": "cannot be decided yet"}
 TEMPLATES = Path(__file__).parent / "templates"
 _MOST_PLACES = 8
 _COLOURS = {"PASS": "var(--good)", "FAIL": "var(--bad)", "INCONCLUSIVE": "var(--warn)"}

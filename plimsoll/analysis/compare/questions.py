@@ -130,8 +130,8 @@ def value_of(run: MeasuredRun, gate: Gate, cut: RunPhase | None = None, limit: L
     unit = metric.unit(phase, gate.metric)
     if gate.at_most_ms is not None and unit != "ms":
         raise NoFigureError(
-            f"{run.name}: {metric.subject(gate.metric)} is in {unit}, not in ms, so at_most_ms is no limit "
-            "of it"
+            f"{run.name}: {metric.subject(gate.metric)} is in {unit}, not in ms, so at_most_ms cannot "
+            "limit it"
         )
     alone = limit == "at_most_ms" or (limit is None and gate.at_most_ratio is None)
     if value == 0 and gate.at_most_ms is not None and alone:
@@ -473,7 +473,7 @@ def _emulated(sides: tuple[Side, Side]) -> Iterator[Finding]:
 
 
 def default_gates(baseline: Side, candidate: Side) -> Gates:
-    """Return gates for every scenario of either side, but for the control experiment."""
+    """Return gates for every scenario of either side, except the control experiment."""
     scenarios = list(dict.fromkeys([*baseline.scenarios, *candidate.scenarios]))
     controls = baseline.controls | candidate.controls
     judged = [name for name in scenarios if name not in controls] or scenarios

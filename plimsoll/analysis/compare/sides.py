@@ -107,7 +107,8 @@ def _directories(path: Path) -> list[Path]:
     found = find_runs(runs_folder(path, damaged=True), damaged=True)
     if not found:
         raise RunDirectoryError(
-            f"{path}: is no run directory and holds none; give a run directory, a folder of them, or an "
+            f"{path}: is not a run directory and contains none; give a run directory, a folder of them, or "
+            f"an "
             "experiment's folder"
         )
     return found

@@ -1,7 +1,7 @@
 """Production before and after a move, from its own access logs: matched by hour of the week and route.
 
-That is no experiment: what else changed with the move changed too. So the verdict is on the weeks, not on the
-disks, and says so.
+That is not an experiment: what else changed with the move changed too. So the verdict is on the weeks, not on
+the disks, and says so.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +45,7 @@ _MOST_ROUTES = 1 << 12
 HOW_WRITTEN = ("log_format", "log_times_are", "log_time_zone", "include", "exclude", "timeout_s")
 
 CLAIM = (
-    "The weeks are compared, over one mix of routes and hours of the week. They were no experiment: "
+    "The weeks are compared, over one mix of routes and hours of the week. They were not an experiment: "
     "releases, visitors, season and all else that changed with the move are in the difference, too."
 )
 

@@ -66,7 +66,7 @@ def unfit(run: MeasuredRun) -> list[str]:
 def findings_of_sides(
     baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], names: tuple[str, str]
 ) -> list[Finding]:
-    """Return all findings on the runs of one scenario on two sides that are called `names`, but for copies.
+    """Return all findings on the runs of one scenario on two sides that are called `names`, except copies.
 
     Where only the candidate lost its target, that, and that its run then failed, shows it to be worse.
     """
@@ -98,7 +98,7 @@ def _ending(run: MeasuredRun) -> _Found:
         how = "failed" if directory.status == "failed" else "was interrupted"
         yield FindingKind.INCOMPLETE, f"{how}{because}.", None
     elif directory.summary is None:
-        text = "says that it is complete, but summary.json is missing, so nobody knows whether all is there."
+        text = "says that it is complete, but summary.json is missing, so it is unknown whether all is there."
         yield FindingKind.TRUNCATED, text, None
 
 
@@ -169,7 +169,7 @@ def _parts(run: MeasuredRun) -> _Found:
                 yield FindingKind.MERGED_BADLY, f"was merged from shards that do not fit: {remark.text}", None
                 break
     if facts.from_log:
-        yield FindingKind.FROM_LOG, "is no load test: an access log says that this was served.", None
+        yield FindingKind.FROM_LOG, "is not a load test: an access log says that this was served.", None
     unread, lines = (sum(getattr(log, key) or 0 for log in facts.logs) for key in ("failed", "lines"))
     if lines and unread > _UNREAD_FRACTION * lines:
         part = f"a log of which {share(unread, lines)} of the lines could not be read."

@@ -44,7 +44,7 @@ class FindingKind(Enum):
     TRUNCATED = Rule(
         "truncated",
         Severity.BAD,
-        "Records are missing, or nobody knows whether they are.",
+        "Records are missing, or may be missing.",
         "Run it again, or take it out of the folder.",
     )
     OTHER_RECORDS = Rule(
@@ -57,7 +57,7 @@ class FindingKind(Enum):
         "unreadable",
         Severity.BAD,
         "A run of this scenario cannot be read, and leaving it out could favour one side.",
-        "Mend it, run it again, or take it out of the folder.",
+        "Repair it, run it again, or take it out of the folder.",
     )
     GENERATOR_LIMITED = Rule(
         "generator-limited",
@@ -118,7 +118,7 @@ class FindingKind(Enum):
     FROM_LOG = Rule(
         "from-log",
         Severity.WARN,
-        "The run is no load test: it is what an access log says was served.",
+        "The run is not a load test: it is what an access log says was served.",
         "Its times are the server's own. Hold it against logs of the same server, written in the same way.",
     )
     CLOSED_CONNECTIONS = Rule(
@@ -204,14 +204,14 @@ class FindingKind(Enum):
     DRIVE_FAILING = Rule(
         "drive-failing",
         Severity.BAD,
-        "A drive says of itself that it fails, or that it protects its data no more.",
+        "A drive reports that it is failing, or that it no longer protects its data.",
         "Replace it before you measure: see smartctl -a.",
     )
     DRIVE_ERRORS = Rule(
         "drive-errors",
         Severity.BAD,
         "A drive counted more media errors at the end of a run than at its start.",
-        "Replace it, or its cable, and run it again: it reads anew what it cannot read at once.",
+        "Replace it, or its cable, and run it again: it repeats what it cannot read at once.",
     )
     DRIVE_THROTTLED = Rule(
         "drive-throttled",
@@ -260,7 +260,7 @@ class FindingKind(Enum):
         "failed-measures",
         Severity.WARN,
         "What is measured beside requests, such as an article saved, failed in over 1 % of its tries.",
-        "Look at the errors in events.jsonl, mend what fails, and run it again.",
+        "Look at the errors in events.jsonl, fix what fails, and run it again.",
     )
     EMPTY_ANSWERS = Rule(
         "empty-answers",
@@ -386,7 +386,7 @@ class FindingKind(Enum):
         "other-pages",
         Severity.BAD,
         "The candidate serves other pages than the baseline, as bin/replay same found.",
-        "See in same.txt which, mend the clone, and compare again.",
+        "See in same.txt which, fix the clone, and compare again.",
     )
     PAGES_UNKNOWN = Rule(
         "pages-unknown",

@@ -46,7 +46,7 @@ class HostRow:
 
     `bad` says on which side it may hold up requests; "" where neither would. `near` names an instant at which
     it does, with `{}` for the value and its unit, where "SAID over 3 ms" would not do. `on_off`: it is 0 or
-    1, and has no amount. `saturator` is the one whose own work it shows: of such a run it is no source.
+    1, and has no amount. `saturator` is the one whose own work it shows: of such a run it is not a source.
     """
 
     name: str
@@ -314,7 +314,7 @@ SUBJECTS = (
     HostSubject(
         "php",
         "PHP",
-        "Who waits for one of its workers, how many of them work, and what PHP had to compile anew.",
+        "Who waits for one of its workers, how many of them work, and what PHP had to recompile.",
         (
             HostRow("queue", "PHP's queue", "", r"php\.queue_count", 0.5, "rises", 2, Depth.SITE,
                     near="{} or more visitors in PHP's queue"),
@@ -322,7 +322,7 @@ SUBJECTS = (
                     Depth.SITE),
             HostRow("workers in use", "PHP's workers in use", "%", r"php\.busy_percent", 50, "rises", 40,
                     Depth.SITE),
-            HostRow("compiled anew", "OPcache's misses", "/s", r"php\.opcache_misses_per_s", 2, "rises", 20,
+            HostRow("recompiled", "OPcache's misses", "/s", r"php\.opcache_misses_per_s", 2, "rises", 20,
                     Depth.SITE),
             HostRow("OPcache restarts", "OPcache's restarts", "/s", r"php\.opcache_restarts_per_s", 0.01,
                     "rises", 0.1, Depth.SITE),

@@ -55,7 +55,7 @@ class Drive(_Model):
         return max(known) if known else None
 
     def risen(self, counter: str) -> int:
-        """Return by how much a counter rose in the run; 0 where it did not, or nobody knows."""
+        """Return by how much a counter rose in the run; 0 if it did not, or if unknown."""
         before, after = getattr(self.before, counter), getattr(self.after, counter)
         return 0 if before is None or after is None else max(after - before, 0)
 
@@ -169,7 +169,7 @@ def _of_drive(disk: Disk) -> _Found:
 
 
 def _of_trim(storage: Storage) -> _Found:
-    """Yield that SSDs which can be told what was deleted are not, by anything that the lab can see."""
+    """Yield that SSDs which support discards get none, as far as the lab can see."""
     if not any(disk.rotational is False and (disk.discard_max_bytes or 0) > 0 for disk in disks_of(storage)):
         return
     facts = storage.facts

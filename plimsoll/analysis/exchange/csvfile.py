@@ -172,5 +172,5 @@ def _origin(run: RunDirectory, line: NDArray[np.uint64]) -> tuple[ColumnValues, 
 
 
 def _well_formed(text: str) -> str:
-    """Return `text` with whatever is no character of Unicode replaced."""
+    """Return `text` with everything that is not a Unicode character replaced."""
     return text.encode("utf-8", errors="replace").decode("utf-8")

@@ -112,7 +112,7 @@ def import_grinder(
 
     `names` are names of tests, and come before those that stand beside the logs. `composite` are tests that
     enclose others: they become measures, as those do that a worker's own log marks. `progress` is called with
-    the bytes read so far and all that will be. Raises ImportingError if one of `paths` is no data log,
+    the bytes read so far and all that will be. Raises ImportingError if one of `paths` is not a data log,
     OutputError if the run directory cannot be written.
     """
     check_files(paths)

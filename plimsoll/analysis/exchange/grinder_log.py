@@ -32,7 +32,7 @@ class DataLog(LogFile):
     http = False
 
     def __iter__(self) -> Iterator[GrinderRows]:
-        """Yield the tests. Raises ImportingError if this is no data log of The Grinder."""
+        """Yield the tests. Raises ImportingError if this is not a data log of The Grinder."""
         lines = (line.decode("utf-8", errors="replace") for line in self.whole_lines())
         header = next(lines, None)
         if header is None:
@@ -114,7 +114,7 @@ class Survey:
 
 
 def survey(paths: Sequence[Path], advance: Callable[[int], None]) -> Survey:
-    """Read all of `paths` once. Raises ImportingError, a line for each that is no data log of The Grinder."""
+    """Read all of `paths` once. Raises ImportingError, a line for each that is not a Grinder data log."""
     whole, wrong = Survey(), []
     for path in paths:
         log = DataLog(path, advance)
@@ -214,7 +214,7 @@ def done_ms(tests: GrinderRows) -> NDArray[np.int64]:
 
 
 class NoLayoutError(ValueError):
-    """A first line that is no header of a data log; the message says why."""
+    """A first line that is not the header of a data log; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class _Intervals:
         return "".join(lines)
 
     def close(self) -> str:
-        """Return the lines of the open second, none if it is empty, and begin anew."""
+        """Return the lines of the open second, none if it is empty, and begin again."""
         lines = []
         for tag, counts in self._counts.items():
             used = np.flatnonzero(counts)

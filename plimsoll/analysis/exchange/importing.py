@@ -128,7 +128,7 @@ class LineReader:
     """Reads a program's output line by line: a line that cannot be read is named, and does not stop the rest.
 
     `broken` names the first of them, `broken_count` counts all; `cut_off` says how the output ended, if it
-    did so in the middle. `label` stands before what is said of a line.
+    did so in the middle. `label` precedes messages on a line.
     """
 
     def __init__(self, label: str = "") -> None:
@@ -276,7 +276,7 @@ def finish_import(
 
 
 def decide_status(broken: int, lines: int) -> tuple[Status, str | None]:
-    """Return how an import ends if so many of its `lines` could not be read: over 1 % is no run. Pure."""
+    """Return how an import ends if so many of its `lines` could not be read: at over 1 % it fails. Pure."""
     if not broken:
         return "complete", None
     reason = f"{counted(broken, 'line')} of {lines:,} could not be read"
@@ -295,7 +295,7 @@ _MOST_MEASURES = 64
 
 @dataclass(frozen=True)
 class MeasureValue:
-    """A value of a metric that is no single request; `t_ns` since the start of the run."""
+    """A value of a metric that is not of a single request; `t_ns` since the start of the run."""
 
     name: str
     value: float
@@ -344,7 +344,7 @@ class ImportWriter:
         self.first_missing: str | None = None
 
     def put(self, item: ImportedItem) -> None:
-        """Write `item` down. Raises OutputError when the disk takes no more."""
+        """Write `item` down. Raises OutputError when the disk is full."""
         match item:
             case Request():
                 self._run.request(item)
@@ -539,7 +539,7 @@ def route_of_url(url: str) -> str:
 
 
 def is_address(name: str) -> bool:
-    """Return whether a request is called by its address, which is no name for a route."""
+    """Return whether a request is called by its address, which cannot name a route."""
     return name.startswith("/") or "://" in name or "?" in name
 
 

@@ -157,7 +157,7 @@ def _notes(reader: K6Reader, assembler: "K6Assembler", writer: ImportWriter) -> 
 def write_samples(
     items: Iterable[K6Sample | K6Definition], assembler: "K6Assembler", writer: ImportWriter
 ) -> None:
-    """Write down what `assembler` makes of all samples. Raises OutputError when the disk takes no more."""
+    """Write down what `assembler` makes of all samples. Raises OutputError when the disk is full."""
     for item in items:
         if isinstance(item, K6Definition):
             assembler.define(item)
@@ -392,7 +392,7 @@ def _wrong(status: int) -> str:
 
 
 def _number(text: str | None) -> int:
-    """Return a tag's number; 0 where it is none, or none that a record could hold."""
+    """Return a tag's number; 0 if it is not one, or not one that a record could hold."""
     if text is None or not text.isascii() or not text.isdigit() or len(text) > 9:
         return 0
     return int(text)

@@ -286,7 +286,7 @@ _WORDS = (
 def error_kind(code: int, text: str, status: int) -> str:
     """Return the name in errors.json for k6's tags `error_code` (0: none), `error` and `status`.
 
-    A whole response is no error, whatever its status: k6's codes 1400 to 1599 only repeat that.
+    A whole response is not an error, whatever its status: k6's codes 1400 to 1599 only repeat that.
     """
     if status > 0 or (code == 0 and not text):
         return "none"

@@ -103,7 +103,7 @@ def import_locust(
 ) -> ImportResult:
     """Write one run directory into `results` from the listener's files `paths`, one of each process.
 
-    Raises ImportingError if one of them is none, OutputError if the run directory cannot be written.
+    Raises ImportingError if one of them is not one, OutputError if the run directory cannot be written.
     """
     check_files(paths)
     advance = count_two_passes(paths, progress)
@@ -392,7 +392,7 @@ def _text(at: datetime | None) -> str | None:
 
 
 def _summarise(tables: "Tables", out: Path, scenario: str, as_json: bool) -> None:
-    """Write imported_summary.json into a folder of its own, which is no run: `latest` stays where it is."""
+    """Write imported_summary.json into its own folder, which is not a run: `latest` stays where it is."""
     directory = new_directory(out, directory_name(tables.started_at or datetime.now(UTC), scenario))
     path = directory / "imported_summary.json"
     replace_json(path, tables.as_json())

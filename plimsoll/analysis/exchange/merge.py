@@ -310,7 +310,7 @@ def _harmless(text: str | None) -> str | None:
 def new_run_directory(directory: Path, shards: Sequence[Path]) -> Iterator[Path]:
     """Yield a hidden folder to write into, which becomes `directory` at the end of the block.
 
-    A folder that exists is taken only if it holds some of `shards` and is no run itself, as what Locust's
+    A folder that exists is taken only if it holds some of `shards` and is not a run itself, as what Locust's
     master makes; the files then move into it, `run.json` last. When the block fails, nothing is left. Raises
     OutputError.
     """

@@ -103,7 +103,7 @@ def _facts(run: RunDirectory, figures: RunStatistics, labels: Labels) -> list[Ga
         _one("plimsoll_run_complete", "Whether it ran to its end.", int(run.status == "complete"), labels),
         _one(
             "plimsoll_run_generator_limited",
-            "Whether the load generator was late itself: its figures are no server's.",
+            "Whether the load generator itself was late: the figures are then not the server's.",
             int(facts.generator_limited),
             labels,
         ),
@@ -192,7 +192,7 @@ def _routes(routes: Mapping[str, RouteFigures], labels: Labels) -> list[Gauges]:
 
 def _measures(measures: Mapping[str, MeasureSummary], labels: Labels) -> list[Gauges]:
     values = Gauges(
-        "plimsoll_measure_values", "How many values of a figure that is no single request there are."
+        "plimsoll_measure_values", "How many values there are of a figure that is not of a single request."
     )
     times = Gauges("plimsoll_measure_percentile_seconds", "Percentiles of measures that are times.")
     others = Gauges(

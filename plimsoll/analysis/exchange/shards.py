@@ -215,7 +215,7 @@ _OF_WHOLE_LOGS: dict[str, _Of] = {
 class ClockAlignment:
     """The start of the merged run, the offset of each shard, and remarks on them.
 
-    `error_ms` is what two of the clocks may differ by, None where nobody knows.
+    `error_ms` is how far two of the clocks may differ, None if unknown.
     """
 
     started_at: datetime | None
@@ -285,7 +285,7 @@ def _late(
 
 
 def _clock_errors(shards: Sequence[ShardRun]) -> tuple[float | None, list[MergeFinding]]:
-    """Return the sum of the two largest errors, and what is said of the instances' clocks."""
+    """Return the sum of the two largest errors, and the findings on the instances' clocks."""
     instances = [one.facts.shard for one in shards if one.facts.shard]
     if len(instances) < 2:
         return None, []
@@ -327,7 +327,7 @@ def _ms(apart: timedelta) -> str:
 
 @dataclass(frozen=True)
 class InstanceEnding:
-    """One instance's end. None is what nobody knows; `says` is why it is not complete (hostile)."""
+    """One instance's end. None is what is unknown; `says` is why it is not complete (hostile)."""
 
     name: str
     index: int | None
@@ -416,7 +416,7 @@ def sum_skipped(shards: Sequence[ShardRun]) -> dict[str, int]:
 
 
 def sum_unsent(endings: Sequence[InstanceEnding]) -> int | None:
-    """Return how many requests were not sent; None if of an instance nobody knows."""
+    """Return how many requests were not sent; None if that of an instance is unknown."""
     unsent = [each.unsent for each in endings if each.unsent is not None]
     return sum(unsent) if len(unsent) == len(endings) else None
 

@@ -220,7 +220,7 @@ def missing_caption(missing: Sequence[Missing]) -> str:
 
 
 class RunPoint(NamedTuple):
-    """One run's figure, by the run's name (hostile); without end where nobody knows how long failures took.
+    """One run's figure, by the run's name (hostile); endless if it is unknown how long failures took.
 
     `at_least`: the figure is but a lower bound; `wrong`: since a wrong answer came in time.
     """

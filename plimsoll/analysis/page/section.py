@@ -31,7 +31,7 @@ class Table:
 class HeadlineFigure:
     """A large figure, its name, and a small line below it.
 
-    `colour` is the number of a backend's, from 1; a `faint` figure is none to build on.
+    `colour` is the number of a backend's, from 1; a `faint` figure is not reliable.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Changes of a series of nights: which are news, which are known, which were mended. Pure.
+"""Changes of a series of nights: which are news, which are known, which have recovered. Pure.
 
 Apache Otava finds the places (E-divisive with a t test; Fleming et al., Hunter: Using Change Point
 Detection to Hunt for Performance Regressions, 2023). It looks at one series once. Here many series are
@@ -6,7 +6,7 @@ looked at every night, and its p-values hold for neither that nor for nights tha
 So what it finds is tested again: a t test with the degrees of freedom and the variance of means of an
 autoregressive series (Bartlett 1946), against a limit that was chosen by simulation (docs/statistics.md).
 
-To find that a regression was mended takes less than to find a change, as the levels on both sides are known:
+A recovery is easier to find than a change, as the levels on both sides are known:
 nights that are not worse than those before it, and surely better than those of the regression itself.
 """
 
@@ -102,7 +102,7 @@ class SeriesReview:
         return [self._result(each, one) for each, one in zip(series, found, strict=True)]
 
     def _note_mended(self, series: Sequence[NightSeries]) -> None:
-        """Note in `known` what is mended tonight, and report it."""
+        """Note in `known` what has recovered tonight, and report it."""
         mended = find_mended(series, self.known, self._nights)
         for at, row in enumerate(self.known):
             if row in mended:
@@ -230,12 +230,12 @@ class SeriesReview:
         return f"as before since {self._nights[since].name}; was {was} since {self._name(first)}"
 
     def _open(self, found: _SeriesChanges, open_rows: Sequence[ChangeRow]) -> str:
-        """Return what was reported before, and was neither accepted nor mended; empty where there is none."""
+        """Return what was reported before, and has neither recovered nor been accepted; may be empty."""
         series = found.looked_at
         if not open_rows:
             return self._along(found)
         first, last = open_rows[0], open_rows[-1]
-        ends = "reported before (mending or --accept ends it)"
+        ends = "reported before (until it recovers or is accepted with --accept)"
         settled = _last_settled(found.changes, len(series.values))
         start = max(
             sum(self._place[night.night.id] < self._place[last.night] for night in series.judged), settled
@@ -247,7 +247,7 @@ class SeriesReview:
             if is_worse(series, now):
                 return f"{percent_more(series, now)} since {self._name(first)}, {ends}"
         was = f"was {percent_more(series, change)} since {self._name(first)}"
-        return f"{was}, {ends}; it is not sure yet that it is mended"
+        return f"{was}, {ends}; it has not surely recovered yet"
 
     def _along(self, found: _SeriesChanges) -> str:
         """Return what moved with a regression of its scenario and backend that is known."""
@@ -264,7 +264,9 @@ class SeriesReview:
             if near and is_worse(series, change):
                 since = series.judged[change.at].night.name
                 worse = percent_more(series, change)
-                return f"{worse} since {since}, reported before (mending or --accept ends it)"
+                return (
+                    f"{worse} since {since}, reported before (until it recovers or is accepted with --accept)"
+                )
         return ""
 
     def _marked_places(self, series: NightSeries, found: _SeriesChanges) -> list[int]:
@@ -360,10 +362,10 @@ def percent_more(series: NightSeries, change: Change) -> str:
 def find_mended(
     series: Sequence[NightSeries], reported: Sequence[ChangeRow], nights: Sequence[NightRow]
 ) -> dict[ChangeRow, int]:
-    """Return which of the regressions that were reported are mended tonight, and the first night of that.
+    """Return which of the reported regressions have recovered tonight, and the first night of that.
 
-    What one night reported of a scenario and backend is mended at once: when one of its series surely is, and
-    no other is worse any more. Of what was reported along with it, others need be no surer than it was then.
+    What one night reported of a scenario and backend recovers together: when one of its series surely is, and
+    no other is worse any more. Of what was reported along with it, others must be no surer than it was then.
     """
     place = {night.id: at for at, night in enumerate(nights)}
     tellings: dict[tuple[int, tuple[str, str]], list[_Regression]] = defaultdict(list)
@@ -388,7 +390,7 @@ def find_mended(
 def without_episodes(
     series: NightSeries, reported: Iterable[ChangeRow], nights: Sequence[NightRow]
 ) -> NightSeries:
-    """Return `series` without the nights of regressions that were mended.
+    """Return `series` without the nights of regressions that have recovered.
 
     The level before and after is one stretch then, and a return is found as soon as the first time.
     """
@@ -455,7 +457,7 @@ class _Regression:
 
 
 def _find_mend(episodes: Sequence[_Regression], p_limit: float) -> int | None:
-    """Return the place of the first night of the mend; None where there is none."""
+    """Return the place of the first night of the recovery, or None."""
     starts = sorted({place for episode in episodes for place in episode.places})
     found = {}
     for start in starts:

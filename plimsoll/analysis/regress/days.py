@@ -1,6 +1,6 @@
 """The days of imported access logs, each a night of the history with one run.
 
-So change points, news, accepting and mending are those of nights. A day is figured anew when its hours or the
+So change points, news, acceptance and recovery are those of nights. A day is recomputed when its hours or the
 reference weeks changed, and not otherwise.
 
 Imports may overlap, since logs are rotated and grow: of what is there twice, the larger part counts, hour by
@@ -94,7 +94,7 @@ class LogRow:
         return self.first_us < hour * HOUR_S * 10**6 and self.last_us > (hour + 1) * HOUR_S * 10**6
 
     def overlaps(self, other: "LogRow") -> bool:
-        """Return whether both hold the same time, but for a moment."""
+        """Return whether both hold the same time, up to a moment."""
         return min(self.last_us, other.last_us) - max(self.first_us, other.first_us) > _OVERLAP_US
 
 
@@ -102,7 +102,7 @@ class LogRow:
 class Day:
     """A day that is over, since 1970 in local time; `is_whole`: from its first hour on.
 
-    `logs` are those whose hours it has; `why` says why it is no evidence (hostile).
+    `logs` are those whose hours it has; `why` says why it is not evidence (hostile).
     """
 
     number: int
@@ -397,7 +397,7 @@ def _digest_json(value: object) -> str:
 
 
 def group_days(logs: Sequence[LogRow], hours: Sequence[HourRow], zone: ZoneInfo) -> list[Day]:
-    """Return the days that are over, the oldest first, but for one in whose midst the first log begins."""
+    """Return the days that are over, the oldest first, except the one during which the first log begins."""
     by_id = {log.id: log for log in logs}
     local = local_hours(np.array([row.hour for row in hours], dtype=np.int64), zone).tolist()
     found = []
@@ -445,7 +445,7 @@ def choose_reference(days: Sequence[Day], baseline: str | None) -> list[Day]:
 
 
 def find_refusals(day: Day, reference: Sequence[Day]) -> Iterator[str]:
-    """Yield why `day` is no evidence beside the reference (hostile)."""
+    """Yield why `day` is not evidence beside the reference (hostile)."""
     yield from day.why
     if not reference:
         return

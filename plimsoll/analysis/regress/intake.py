@@ -230,7 +230,7 @@ def _folders(path: Path) -> Iterator[tuple[Path, list[Path]]]:
             yield one, find_runs(one / RUNS_FOLDER)
     if not found:
         raise RunDirectoryError(
-            f"{path}: is no run directory and holds none; give run directories, folders of them, or "
+            f"{path}: is not a run directory and contains none; give run directories, folders of them, or "
             "experiments' folders"
         )
 
@@ -240,7 +240,7 @@ def _is_experiment(path: Path) -> bool:
 
 
 def _read_lab(folder: Path) -> NightFacts | None:
-    """Return the night that an experiment's folder is, None where it is none or its lab.json is damaged."""
+    """Return the night in an experiment's folder; None if it is not one, or its lab.json is damaged."""
     try:
         lab: Any = read_json(folder / EXPERIMENT_FILE)
     except RunDirectoryError:
@@ -357,7 +357,7 @@ def digest_log(run: SelectedRun, route_ids: Callable[[list[str]], list[int]]) ->
 
 
 class _Hours:
-    """The requests of a log by hour. They come in order but for seconds, so that few hours are open."""
+    """The requests of a log by hour. They come in order within seconds, so that few hours are open."""
 
     def __init__(self, began: int, routes: np.ndarray) -> None:
         self._began_ns, self._routes = began, routes
@@ -479,7 +479,7 @@ def _reasons_to_spare(run: RunRow, path: Path) -> Iterator[str]:
 
 
 def _remove(run: RunRow, path: Path, mark: Callable[[int], None]) -> None:
-    """Remove one. Hidden first, so that what a crash leaves is no run any more, and is found again."""
+    """Remove one. Hidden first, so that what a crash leaves no longer counts as a run, and is found again."""
     hidden = path.with_name(f".{path.name}{_GONE}")
     try:
         path.rename(hidden)

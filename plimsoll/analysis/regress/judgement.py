@@ -51,7 +51,7 @@ _NOTHING = 1e-9
 class JudgingOptions:
     """How a night is judged: at which instant, after how long the newest night is stale, what stays red.
 
-    `tell_once`: a regression is no failure any more from the night on after the one that reported it.
+    `tell_once`: a regression counts as a failure only in the night that reports it.
     """
 
     at: datetime
@@ -64,7 +64,7 @@ class SeriesResult:
     """One series and what is to be said of it. `level`: of the nights before, since the last change.
 
     `changes`: the places of the nights that a page marks; `since`: when the news began; `is_open`: what was
-    reported before tonight was neither accepted nor mended.
+    reported before tonight has neither recovered nor been accepted.
     """
 
     series: NightSeries
@@ -143,7 +143,7 @@ class Judgement:
 
     @property
     def red(self) -> list[SeriesResult]:
-        """The series that fail: by what is news, and by what is neither accepted nor mended."""
+        """The series that fail: by what is news, and by what has neither recovered nor been accepted."""
         return [each for each in self.series if self.is_red(each)]
 
     def is_red(self, result: SeriesResult) -> bool:
@@ -181,7 +181,7 @@ def overall(judgements: list[Judgement]) -> NightVerdict:
 
 
 def judgement_document(judgements: Sequence[Judgement]) -> VerdictDocument:
-    """Return what is said of the nights, as a document that has every form."""
+    """Return the report on the nights, as a document that has every form."""
     parts = [_part(each) for each in judgements]
     return VerdictDocument("regress", describe_judgements(judgements), parts, notes_first=True)
 
@@ -447,7 +447,7 @@ def finding_word(finding: StoredFinding) -> str:
 
 
 def decision(decided: Decision) -> str:
-    """Return what was decided, when, by whom, and why (hostile)."""
+    """Return what was decided, when, who decided it, and why (hostile)."""
     by = f" by {decided.by}" if decided.by else ""
     why = f": {decided.note.rstrip('.')}" if decided.note else ""
     return f"{DECIDED[decided.kind]} {decided.name}, {decided.at[:10]}{by}{why}"

@@ -33,7 +33,7 @@ class NightKey:
 
 @dataclass(frozen=True)
 class NightFacts:
-    """A night: runs that were started together, `planned` of them (None: nobody said). Texts are hostile."""
+    """A night: runs that were started together, `planned` of them (None: unknown). Texts are hostile."""
 
     key: NightKey
     started_at: str
@@ -57,7 +57,7 @@ class StoredFinding:
 
     @property
     def disqualifies(self) -> bool:
-        """True where its runs are no evidence."""
+        """True if its runs are not evidence."""
         return self.level is Severity.BAD
 
 
@@ -135,7 +135,7 @@ class ChangeRow:
     """A change that was reported: whose it is, its first night, the night that found it, both levels.
 
     `kind`: `worse` and `better` are changes of a series, `baseline` is a gate that failed. `recovered` is the
-    first night on which it was mended, `recovery_found` the one that found that; None while it is not.
+    first night on which it had recovered, `recovery_found` the one that found that; None while it is not.
     """
 
     kind: Literal["worse", "better", "baseline"]
@@ -160,10 +160,10 @@ class ChangeRow:
 
 @dataclass(frozen=True)
 class Decision:
-    """What somebody decided, and why: `accept` changes, set a `baseline`, `drop` what runs no more.
+    """What somebody decided, and why: `accept` changes, set a `baseline`, `drop` what no longer runs.
 
     `name` is what is accepted or dropped, or the baseline's night; `night` was the last one then (None:
-    nobody knows). Texts are hostile.
+    unknown). Texts are hostile.
     """
 
     kind: Literal["accept", "baseline", "drop"]

@@ -64,7 +64,7 @@ def _decisions(judgement: Judgement) -> Table | None:
         Row(each.at[:10], [DECIDED[each.kind], each.name, each.by or ABSENT, each.note or ABSENT])
         for each in reversed(judgement.decisions)
     ]
-    caption = "What somebody accepted, set or dropped: it is no failure any more because of that."
+    caption = "What somebody accepted, set or dropped: it no longer counts as a failure."
     return Table("Decisions", caption, ["day", "", "what", "who", "why"], rows)
 
 

@@ -70,7 +70,7 @@ _OPTIONS = (
         "drops",
         metavar="NAME",
         multiple=True,
-        help="Miss this backend, scenario, series or experiment no more, until it runs again.",
+        help="Stop expecting this backend, scenario, series or experiment until it runs again.",
     ),
     click.option("--note", metavar="TEXT", help="Why you accept or drop; kept in the history."),
     click.option("--by", metavar="NAME", help="Who accepts or drops.  [default: your login]"),
@@ -148,7 +148,8 @@ def regress(
     RUNS are run directories, folders of them, or experiments' folders, each added once. Without RUNS the last
     night of every experiment in the history is judged.
 
-    Exit codes: 0 nothing worse; 1 something is, until it is mended or accepted; 3 something cannot be judged;
+    Exit codes: 0 nothing worse; 1 something is, until it recovers or is accepted; 3 something cannot be
+    judged;
     2 wrong usage.
 
     \b
@@ -216,7 +217,7 @@ def _message_key(judgement: Judgement) -> str:
 def _report(
     intake: IntakeResult | None, problems: list[str], pruned: PruningResult | None, dry_run: bool
 ) -> None:
-    """Print on standard error what is no part of the judgement."""
+    """Print on standard error what is not part of the judgement."""
     said = [] if intake is None else [f"left out: {each}" for each in intake.unreadable]
     said += problems
     if pruned is not None:
@@ -231,7 +232,7 @@ def _report(
 
 @dataclass(frozen=True)
 class DecisionOptions:
-    """What is to be decided, why, and by whom. `baseline` is None where none is to be set."""
+    """What is to be decided, why, and who decides it. `baseline` is None where none is to be set."""
 
     baseline: str | None
     accepts: bool

@@ -111,9 +111,9 @@ MIGRATIONS = (
         kind TEXT NOT NULL,                -- accept, baseline, drop
         experiment TEXT NOT NULL,
         name TEXT NOT NULL,                -- what was accepted or dropped, or the night of the baseline
-        night INTEGER REFERENCES night (id),  -- the last one then; NULL where nobody knows
+        night INTEGER REFERENCES night (id),  -- the last one then; NULL if unknown
         made_at TEXT NOT NULL,
-        made_by TEXT NOT NULL,             -- empty where nobody knows
+        made_by TEXT NOT NULL,             -- empty if unknown
         note TEXT NOT NULL
     );
     INSERT INTO decision (kind, experiment, name, made_at, made_by, note)
@@ -164,7 +164,7 @@ VERSION = len(MIGRATIONS)
 
 @contextmanager
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the history `path`, made or brought up to date where need be. Raises HistoryError.
+    """Open the history `path`, created or brought up to date if necessary. Raises HistoryError.
 
     Errors of SQLite inside the block become HistoryError, too.
     """
@@ -256,7 +256,7 @@ def _history_error(path: Path, error: sqlite3.Error) -> HistoryError:
         )
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.IntegrityError):
         return HistoryError(
-            f"{path}: is no history, or it is damaged ({error}): put a copy back, or move it away and add "
+            f"{path}: is not a history, or it is damaged ({error}): put a copy back, or move it away and add "
             "the runs again: plimsoll regress RUNS..."
         )
     return HistoryError(f"{path}: {error}")

@@ -259,7 +259,7 @@ class HistoryStore:
         ]
 
     def note_changes(self, experiment: str, changes: Sequence[ChangeRow]) -> None:
-        """Note that `changes` are reported, or mended; one that is noted already only when it was mended."""
+        """Note that `changes` are reported or have recovered; known ones only if they have recovered."""
         with self.transaction():
             self.connection.executemany(
                 f"INSERT INTO change (experiment, {', '.join(_CHANGE)}) "  # noqa: S608 our own names
@@ -270,7 +270,7 @@ class HistoryStore:
             )
 
     def accept_changes(self, experiment: str, at: str) -> None:
-        """Accept every change that was reported and not mended: it is the new level from `at` on."""
+        """Accept every change that was reported and has not recovered: it is the new level from `at` on."""
         with self.transaction():
             self.connection.execute(
                 "UPDATE change SET accepted_at = ? WHERE experiment = ? AND accepted_at IS NULL "
@@ -336,7 +336,7 @@ def now() -> str:
 
 
 def utf8(text: str) -> str:
-    """Return `text` without what no UTF-8 has (halves of pairs, from names that are no text)."""
+    """Return `text` without what UTF-8 cannot hold (halves of pairs, from names that are not text)."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -106,7 +106,7 @@ def _ask_gatekeeper(history: HistoryStore, past: ExperimentHistory, answers: boo
 def _judge_added_days(history: HistoryStore, past: ExperimentHistory, gates: Gates | None) -> list[Judgement]:
     """Judge the days that came along with the last one, in order, as if each had come by itself.
 
-    So a log of many weeks tells what it would have told day by day. Return those with news.
+    So a log of many weeks reports what it would have reported day by day. Return those with news.
     """
     seen = max((at for at, night in enumerate(past.nights) if night.findings is not None), default=-1)
     first = max(seen + 1, len(past.nights) - LOOK_BACK)

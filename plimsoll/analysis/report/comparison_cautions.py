@@ -72,7 +72,7 @@ def comparison_section(
     unreadable: Sequence[str],
     is_unfinished: bool,
 ) -> Section:
-    """Return the cautions on all runs together; `is_unfinished`: that an experiment has not ended is said."""
+    """Return the cautions on all runs together; `is_unfinished`: report that an experiment has not ended."""
     runs = [run for scenario in scenarios for run in scenario.runs]
     return Section(
         cautions=[
@@ -87,7 +87,7 @@ def comparison_section(
 def count_doubts(scenarios: Sequence[ScenarioRuns], cautions: Sequence[Caution]) -> int:
     """Return how many grave reasons there are not to trust what the runs say beside one another.
 
-    `cautions` are those on all of them. A limit that a run did not keep is none.
+    `cautions` are those on all of them. A limit that a run did not keep is not a caution.
     """
     said = {caution.text for caution in cautions if caution.level == Severity.BAD}
     runs = [run for scenario in scenarios for run in scenario.runs]
@@ -174,8 +174,8 @@ def _few_repeats(scenario: ScenarioRuns) -> list[Caution]:
     if len(named) < 2 or not once:
         return []
     text = (
-        f"{scenario.name} ran only once on {listed(once, _MOST_NAMED)}: whether a difference is the "
-        "storage's or this one run's cannot be told. Repeat it at least four times."
+        f"{scenario.name} ran only once on {listed(once, _MOST_NAMED)}: whether a difference is due to the "
+        "storage or to this one run is unknown. Repeat it at least four times."
     )
     return [Caution(Severity.WARN, text)]
 
@@ -250,7 +250,7 @@ def missing_cautions(
 ) -> list[Caution]:
     """Return what is missing among all runs together, or cannot be. Texts are hostile.
 
-    `told`: that an experiment has not ended is said already.
+    `told`: that an experiment has not ended is already reported.
     """
     runs = [run for scenario in scenarios for run in scenario.runs]
     if len(runs) < 2:
@@ -261,7 +261,7 @@ def missing_cautions(
 
 
 def find_lost_runs(folder: Path) -> list[str]:
-    """Return which directories in `folder` look like runs and are none (hostile); none where it is a run."""
+    """Return which directories in `folder` look like runs but are not (hostile); none for a run itself."""
     if is_run(folder) or not folder.is_dir():
         return []
     found = []

@@ -260,7 +260,7 @@ def _how_many(runs: Sequence[ReportRun]) -> int:
 
 
 def merge_repeats(cautions: Iterable[Caution]) -> list[Caution]:
-    """Return cautions on runs; what more than four runs say in the same words is said once. Pure."""
+    """Return cautions on runs; what more than four runs say in the same words is reported once. Pure."""
     by_text: dict[Caution, list[Caution]] = {}
     for caution in cautions:
         by_text.setdefault(replace(caution, run=""), []).append(caution)

@@ -62,7 +62,7 @@ def number_of(label: str) -> float | None:
 
 
 def sort_levels(labels: Sequence[str]) -> list[str] | None:
-    """Return levels from the lowest to the highest, no limit last; None where they are no numbers."""
+    """Return levels from the lowest to the highest, no limit last; None where they are not numbers."""
     numbers = {label: number_of(label) for label in labels if label != NO_LIMIT}
     if None in numbers.values() or len(numbers) < 2:
         return None

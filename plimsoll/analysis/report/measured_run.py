@@ -48,7 +48,7 @@ class Values:
     def middle(self) -> tuple[float | None, float | None]:
         """The median with the failures, and where that is one of them, None and the least that it can be.
 
-        Of what is no time, a failure is no bound, and the median is that of the values.
+        For anything but a time, a failure gives no bound, and the median is that of the values.
         """
         return self.at(500_000)
 
@@ -69,7 +69,7 @@ class Values:
 
 @dataclass(frozen=True)
 class MeasuredValues:
-    """All measures of a run by name (hostile), in order of time; `damaged` have values that are none."""
+    """All measures of a run by name (hostile), in order of time; `damaged` have invalid values."""
 
     values: dict[str, Values]
     damaged: list[str]
@@ -78,7 +78,7 @@ class MeasuredValues:
 def measured(
     events: Iterable[Event], failures: Failures | None = None, units: Mapping[str, str] = _MS
 ) -> MeasuredValues:
-    """Collect what `events` measured. A value that is no figure, or of a second unit, is damaged.
+    """Collect what `events` measured. A value that is not a number, or of a second unit, is damaged.
 
     `failures` are those of the same time, `units` the units of what was measured at another.
     """
@@ -163,7 +163,7 @@ class ReportRun(DetailedRun):
 
     @cached_property
     def measures(self) -> dict[str, dict[str, object]]:
-        """The figures that are no single request, by name (hostile), as summary.json has them."""
+        """The figures that are not of single requests, by name (hostile), as summary.json has them."""
         return summaries(Measures.of(self.directory.events))
 
     @cached_property

@@ -28,7 +28,9 @@ _FILEIO = "fileio*.json*"
 def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[str]:
     wanted = [] if value is None else [part.strip() for part in value.split(",")]
     if strange := [part for part in wanted if part not in FORMATS]:
-        raise click.BadParameter(f"{printable(strange[0])!r} is no format; there are {' and '.join(FORMATS)}")
+        raise click.BadParameter(
+            f"{printable(strange[0])!r} is not a format; there are {' and '.join(FORMATS)}"
+        )
     return [name for name in FORMATS if name in wanted]
 
 

@@ -212,8 +212,8 @@ def _events(run: ReportRun) -> Iterator[tuple[Severity, str]]:
         names = ", ".join(damaged[:_MOST_NAMES]) + (" and others" if len(damaged) > _MOST_NAMES else "")
         yield (
             Severity.WARN,
-            f"Values of {names} in events.jsonl are no figures (NaN, beyond all measure, a word, or of a "
-            "second unit) and are left out of all figures.",
+            f"Values of {names} in events.jsonl are not usable numbers (NaN, far too large, a word, or of "
+            "a second unit) and are left out of all figures.",
         )
     lost = run.directory.unreadable_events
     if lost:
@@ -223,7 +223,7 @@ def _events(run: ReportRun) -> Iterator[tuple[Severity, str]]:
 def _host(run: ReportRun) -> Iterator[tuple[Severity, str]]:
     found = run.host.samples
     if found.no_numbers:
-        what = "field is no number" if found.no_numbers == 1 else "fields are no numbers"
+        what = "field is not a number" if found.no_numbers == 1 else "fields are not numbers"
         yield (
             Severity.WARN,
             f"host.csv: {found.no_numbers:,} {what} (such as NaN) and left out of the counters.",

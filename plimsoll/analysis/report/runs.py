@@ -398,6 +398,6 @@ def note_of(runs: Iterable[RunFigures]) -> str:
     if unknown == failures:
         return f"{text}: slower than every answer, and not drawn, since their time-out is not known."
     return (
-        f"{text}: each stands at its time-out, but for {unknown:,} whose time-out is not known: those "
+        f"{text}: each stands at its time-out, except {unknown:,} whose time-out is not known: those "
         "are slower than every answer, and not drawn."
     )

@@ -89,7 +89,7 @@ def headline(found: Comparison) -> str:
         what = "the limit that was set" if total == 1 else f"{broken} of {total} limits"
         return f"{name} breaks {what}."
     which = "the limit that was set" if total == 1 else f"{open_} of {total} limits"
-    return f"Neither yes nor no: whether {name} keeps {which} cannot be told from these runs."
+    return f"Neither yes nor no: whether {name} keeps {which} cannot be decided from these runs."
 
 
 def limit_in_words(judged: GateVerdict, found: Comparison) -> LimitInWords:

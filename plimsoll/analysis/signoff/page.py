@@ -120,7 +120,7 @@ def limits_of(found: Comparison, pages_compared: bool = False) -> Iterator[str]:
     ):
         yield (
             "Not all runs were made by plimsoll run, so nothing was read of their storage and hosts: what "
-            "differs besides what should is not known."
+            "else differs is not known."
         )
     few = fewest_runs(found)
     yield (

@@ -149,7 +149,7 @@ def _unknown(result: PageComparison) -> Iterator[Finding]:
         "running": "did not end, or was killed",
         "interrupted": f"was interrupted: {result.says}",
         "failed": f"failed: {result.says}",
-        "complete": f"came to nothing: {result.says}",
+        "complete": f"failed: {result.says}",
     }
     yield Finding(FindingKind.PAGES_UNKNOWN, f"The comparison of pages {ways[result.status]}.")
 

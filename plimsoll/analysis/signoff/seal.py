@@ -77,7 +77,7 @@ def write_manifest(folder: Path) -> None:
 def raw_files(directories: Iterable[Path]) -> list[RawFile]:
     """Return all files of run directories, by name; hidden files and reports are left out.
 
-    Raises RunDirectoryError, also where one is no plain file, such as a link: it leads to what has no sum.
+    Raises RunDirectoryError, also where one is not a plain file, such as a link: it leads to what has no sum.
     """
     found: dict[Path, RawFile] = {}
     for directory in directories:
@@ -145,7 +145,7 @@ def _raw_file(path: Path) -> RawFile:
         raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from None
     if not stat.S_ISREG(facts.st_mode):
         raise RunDirectoryError(
-            f"{path}: is no plain file, so it has no sum: take it out of the run directory"
+            f"{path}: is not a plain file, so it has no sum: take it out of the run directory"
         )
     return RawFile(path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
 
@@ -180,7 +180,9 @@ def parse_sums(data: bytes, name: str) -> list[FileSum]:
     for number, line in enumerate(data.split(b"\n")[:-1] if data.endswith(b"\n") else [b""], 1):
         match = _LINE.fullmatch(line)
         if match is None:
-            raise SettingsError(f"{name}:{number}: is no line of sha256sum: the file was cut off or changed")
+            raise SettingsError(
+                f"{name}:{number}: is not a line of sha256sum: the file was cut off or changed"
+            )
         escaped, digits, path = match.groups()
         if escaped:
             path = re.sub(rb"\\[\\nr]", lambda pair: _ESCAPES[pair[0]], path)
@@ -220,7 +222,7 @@ def problems_of(manifest: Sequence[FileSum], there: Sequence[str]) -> Iterator[s
     """Yield what is wrong with the list itself, `there` being the names in its folder (hostile). Pure."""
     names = [each.name for each in manifest]
     yield from (f"{name}: is not in {MANIFEST}" for name in ALWAYS if name not in names)
-    yield from (f"{MANIFEST}: {name} is no file of this folder" for name in names if "/" in name)
+    yield from (f"{MANIFEST}: {name} is not a file of this folder" for name in names if "/" in name)
     yield from (
         f"{MANIFEST}: {name} is in it twice" for name in dict.fromkeys(names) if names.count(name) > 1
     )
@@ -262,7 +264,7 @@ def check(file: Path, allowed: Path | None) -> SignatureCheck:
     _needed()
     ran = _ran(check_command(signature_of(file)), file)
     if ran.returncode:
-        return SignatureCheck(False, f"it is not of this {file.name}, or is none ({_last_line(ran)})")
+        return SignatureCheck(False, f"it is not of this {file.name}, or not a signature ({_last_line(ran)})")
     if allowed is None:
         return SignatureCheck(True, _last_line(ran))
     refusals = []
@@ -395,7 +397,7 @@ def _read(path: Path) -> bytes:
     """Return what a file of ours holds. Raises SettingsError."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise SettingsError(f"{path.name}: is no plain file")
+            raise SettingsError(f"{path.name}: is not a plain file")
         with path.open("rb") as file:
             data = file.read(_LARGEST_BYTES + 1)
     except FileNotFoundError:
@@ -466,7 +468,7 @@ def _differs(folder: Path, each: FileSum, raw_bytes: Mapping[str, int]) -> Itera
     try:
         facts = path.lstat()
         if not stat.S_ISREG(facts.st_mode):
-            yield f"{each.name}: is no plain file any more"
+            yield f"{each.name}: is no longer a plain file"
         elif "/" not in each.name and facts.st_size > _LARGEST_BYTES:
             yield str(_too_large(path))
         elif facts.st_size != raw_bytes.get(each.name, facts.st_size) or sha256_of(path) != each.sha256:

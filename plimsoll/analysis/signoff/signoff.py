@@ -73,9 +73,7 @@ class _SignOff(click.Command):
 @click.option("--baseline", metavar="NAME", help="Take the runs of this backend as the baseline.")
 @click.option("--candidate", metavar="NAME", help="Take the runs of this backend as the candidate.")
 @click.option("--gates", metavar="FILE", type=_FILE, required=True, help="The limits (docs/compare.md).")
-@click.option(
-    "--out", metavar="DIR", type=_PATH, required=True, help="The folder to write; must not be there."
-)
+@click.option("--out", metavar="DIR", type=_PATH, required=True, help="The folder to write; must not exist.")
 @click.option(
     "--question", metavar="TEXT", help="What is to be decided. Default: whether the limits are kept."
 )
@@ -90,7 +88,7 @@ class _SignOff(click.Command):
     "--same",
     metavar="FOLDER",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="The result of bin/replay same on the two sites: pages that differ are no PASS.",
+    help="The result of bin/replay same on the two sites: pages that differ exclude a PASS.",
 )
 @click.option(
     "--against-log",

@@ -101,10 +101,10 @@ class LoggedTimes:
 
     @classmethod
     def of(cls, run: RunDirectory) -> "LoggedTimes":
-        """Read an imported access log. Raises RunDirectoryError where `run` is none, or not whole."""
+        """Read an imported access log. Raises RunDirectoryError if `run` is not one, or not whole."""
         if not run.facts.from_log:
             raise RunDirectoryError(
-                f"{run.path}: is no imported access log; make one: plimsoll import accesslog LOG"
+                f"{run.path}: is not an imported access log; make one: plimsoll import accesslog LOG"
             )
         if run.status != "complete":
             raise RunDirectoryError(f"{run.path}: the import is {run.status}: import the log again")
@@ -190,7 +190,7 @@ def log_sums(facts: RunFacts) -> list[str]:
 
 
 def _qq(logged: Sample, replayed: Sample) -> Iterator[tuple[float, float, float]]:
-    """Yield (1/(1−q), logged, replayed) in ms, where the replay's is no failure's."""
+    """Yield (1/(1−q), logged, replayed) in ms, where the replay's is not a failure's."""
     known = dict(logged.curve())
     for one_in, replayed_ms in replayed.curve():
         failure = replayed.failed.from_us is not None and replayed_ms * 1000 >= replayed.failed.from_us

@@ -76,7 +76,8 @@ def timed_step(times: Times, route: int) -> StepFigures:
 def measured_step(values: Sequence[float], unit: str, failed_ms: tuple[float, ...]) -> StepFigures:
     """Return the step of a measure with `values`, and failures of at least `failed_ms`.
 
-    Of what is no time, a failure is no bound: the median is that of the values alone, if there are any.
+    For anything but a time, a failure gives no bound: the median is that of the values alone, if there are
+    any.
     """
     each_ms = MS_OF.get(unit)
     least = [one_ms / each_ms for one_ms in failed_ms] if each_ms else []
@@ -91,7 +92,7 @@ def middle(values: NDArray[Any]) -> float:
 
 
 def damaged_measures(events: list[Event]) -> frozenset[str]:
-    """Return the names (hostile) of measures with a value that is no figure, or with two units."""
+    """Return the names (hostile) of measures with a value that is not a number, or with two units."""
     found = Measures()
     names = set()
     for event in events:
@@ -129,7 +130,7 @@ def figures(values: list[float]) -> dict[str, float | int | None]:
 
 
 def began_ns(event: Event) -> int:
-    """Return when what a measure tells of began: of a time, that much before it was written.
+    """Return when what a measure describes began: of a time, that much before it was written.
 
     So a measure belongs to a phase as a request does, which counts where it was due.
     """

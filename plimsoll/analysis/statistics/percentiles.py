@@ -38,7 +38,7 @@ class FailedTimes:
     """The failures among times: their number, and how many are wrong answers that came before a time-out.
 
     `from_us` is the least time at which one counts, None where there is none: an order statistic of as much
-    or more is only a lower bound, since nobody knows when a failure would have been answered.
+    or more is only a lower bound, since it is unknown when a failure would have been answered.
     """
 
     from_us: int | None = None

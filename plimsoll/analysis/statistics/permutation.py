@@ -343,7 +343,7 @@ class GateValues:
     def _scale(self, runs: int) -> tuple[float, float]:
         """Return the standard error of the effect with so many runs a side, and its degrees of freedom.
 
-        The spread is that by which these runs are judged now: in too few pairs it could hardly be told.
+        The spread is that by which these runs are judged now: in too few pairs it could hardly be seen.
         """
         in_pairs = self.pairs_at(self.runs)
         variance = self.spread(in_pairs) ** 2 * (1 if self.alone or in_pairs else 2)

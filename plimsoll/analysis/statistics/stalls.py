@@ -157,7 +157,7 @@ def coincidences(runs: Sequence[Aligned[Name]]) -> dict[Name, Coincidence]:
 
 
 def _statistics(runs: Sequence[Aligned[Name]], names: Sequence[Name]) -> Floats:
-    """Return the sum of the ranks in slow windows, shape (sources, shifts); the first is no shift at all.
+    """Return the sum of the ranks in slow windows, shape (sources, shifts); the first is the unshifted one.
 
     Of one run these are all shifts, of several so many that are drawn, each run by its own.
     """

@@ -180,7 +180,7 @@ class _Weighted:
     def table(self) -> "_Table":
         """Return the number of the requests that are alike, by place and bin, and by place alone.
 
-        Failures are slower than all: a limit that is theirs is no limit.
+        Failures are slower than all: a limit that is theirs does not count.
         """
         bins = np.minimum(np.log(np.maximum(self.took_us, 1)) * _BINS_A_FACTOR_E, _BINS - 1).astype(np.int64)
         cells = max(len(self.mix.cells), 1)
@@ -287,7 +287,7 @@ class ServedDay:
 class DayFigures:
     """A day's values in ms by quantile, None where there is none. Those in `failures` are failures'.
 
-    `why` says why the day is no evidence; empty where there are too few requests, or days of the reference.
+    `why` says why the day is not evidence; empty where there are too few requests, or days of the reference.
     """
 
     quantiles_ms: dict[str, float | None]
@@ -513,7 +513,7 @@ def time_zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError):
         raise SettingsError(
-            f"{printable(name, 80)} is no time zone that this machine knows: give a name such as "
+            f"{printable(name, 80)} is not a time zone that this machine knows: give a name such as "
             "Europe/Berlin (Debian has them in the package tzdata)"
         ) from None
 

@@ -241,7 +241,7 @@ def make_windows(timeline: Timeline) -> Windows:
 def minutes_of(timeline: Timeline) -> list[Window]:
     """Return the run minute by minute since its start, the last one as long as it was; statistics are exact.
 
-    Empty where its slices of time are no parts of a minute: of a run of many hours.
+    Empty where its slices of time are not parts of a minute: of a run of many hours.
     """
     slices, rest_ns = divmod(_MINUTE_NS, timeline.width_ns)
     if rest_ns:

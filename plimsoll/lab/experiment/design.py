@@ -118,7 +118,7 @@ def order_runs(
 
     With `abba` every second repeat goes backwards, so that what drifts over the hours hits all backends
     alike; with `random` each repeat is a draw of its own (a randomised block). With `mixed` the way forth is
-    drawn anew each time too: else the levels of a factor would follow each other in blocks, and what disturbs
+    redrawn each time too: else the levels of a factor would follow each other in blocks, and what disturbs
     a few runs in a row would count as one level's.
     """
     draw = random.Random(seed)  # noqa: S311 an order, no secret
@@ -421,8 +421,8 @@ def make_unique(name: str, taken: set[str], longest: int = _LONGEST) -> str:
 class VolumeChoice:
     """The volumes that a key of lab.yml is for: those that it names, or all where the lab puts a clone.
 
-    `does` is what it does to a volume (measure), `leaves` what is said of one that it leaves, `named` are the
-    backends in it; `may` is what somebody allows who names a site that exists.
+    `does` is what it does to a volume (measure), `leaves` what is reported of one that it leaves, `named` are
+    the backends in it; `may` is what somebody allows who names a site that exists.
     """
 
     key: str

@@ -416,7 +416,7 @@ class Lab(StrictModel):
     cache: CacheState | None = Field(
         None,
         description="State of the caches at the start of each run, cold, warm or as-is: see "
-        "docs/caches.md. Default: cold, but for the ARC of a pool that exists.",
+        "docs/caches.md. Default: cold, except the ARC of an existing pool.",
     )
     phases: Phases = Field(Phases(), description="Lengths of the parts of a run.")
     warmup_s: float = Field(

@@ -317,6 +317,6 @@ def steps_after_measuring(files: VolumeFiles) -> StepGroup:
 
 
 def _as_keys(text: str, settings: Settings) -> str:
-    """Return what is said of options of the command `plimsoll fileio` as keys of lab.yml."""
+    """Return messages on options of the command `plimsoll fileio` as messages on keys of lab.yml."""
     of = "fileio" if isinstance(settings, FileioSettings) else "fileio.fsync"
     return text.replace("--file-size", f"{of}.file_size").replace("--direct", f"{of}.direct: true")

@@ -119,9 +119,9 @@ CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "a folder in its place",
         lambda f: _folder(a_run(f) / "run.json"),
-        "run.json: is no plain file any more",
+        "run.json: is no longer a plain file",
     ),
-    ("a link in its place", lambda f: _link(a_run(f) / "run.json"), "run.json: is no plain file any more"),
+    ("a link in its place", lambda f: _link(a_run(f) / "run.json"), "run.json: is no longer a plain file"),
     ("the gates", lambda f: replace(f / "signed/gates.yml", "1.10", "9.10"), "gates.yml: was changed"),
     ("figures", lambda f: replace(f / "signed/signoff.json", "PASS", "FAIL"), "signoff.json: was changed"),
     (
@@ -146,8 +146,8 @@ CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
     ("no manifest any more", lambda f: (f / "signed/MANIFEST").unlink(), "MANIFEST: is missing"),
     ("a second document", lambda f: (f / "signed/signoff-2.pdf").write_text(""), "signoff-2.pdf: was added"),
     ("a hidden file", lambda f: (f / "signed/.more").write_text(""), ".more: was added"),
-    ("a broken list", lambda f: (f / "signed/SHA256SUMS").write_text("x\n"), "SHA256SUMS:1: is no line"),
-    ("a broken manifest", lambda f: (f / "signed/MANIFEST").write_text("x\n"), "MANIFEST:1: is no line"),
+    ("a broken list", lambda f: (f / "signed/SHA256SUMS").write_text("x\n"), "SHA256SUMS:1: is not a line"),
+    ("a broken manifest", lambda f: (f / "signed/MANIFEST").write_text("x\n"), "MANIFEST:1: is not a line"),
     (
         "a line of the list",
         lambda f: without_line(f / "signed/SHA256SUMS", "routes.json"),
@@ -171,7 +171,7 @@ CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "a file elsewhere, in the manifest",
         lambda f: listed(f / "signed/MANIFEST", "../experiment"),
-        "MANIFEST: ../experiment is no file of this folder",
+        "MANIFEST: ../experiment is not a file of this folder",
     ),
     (
         "a file twice in the manifest",

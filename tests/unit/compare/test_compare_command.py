@@ -55,7 +55,7 @@ def test_it_does_not_know_and_says_what_to_do(tmp_path: Path) -> None:
     result = run(*separated(tmp_path, repeats=3))
     assert result.exit_code == 3
     assert result.stdout.startswith(
-        "INCONCLUSIVE: after against before: 4 limits checked, 4 cannot be told yet."
+        "INCONCLUSIVE: after against before: 4 limits checked, 4 cannot be decided yet."
     )
     assert "after has 3 runs of replay, and a verdict takes 4: 1 more." in " ".join(result.stdout.split())
     assert "warning: All runs of the baseline came first" in result.stdout
@@ -147,9 +147,9 @@ WRONG_GATES = [
     (
         "a ratio of errors",
         "gates:\n- {scenario: a, metric: error share, at_most_ratio: 3}",
-        "at_most_ratio: is no limit of error share: give at_most_more or at_most_share",
+        "at_most_ratio: is not a limit of error share: give at_most_more or at_most_share",
     ),
-    ("a share of times", "gates:\n- {scenario: a, at_most_share: 0.1}", "is no limit of p99.9"),
+    ("a share of times", "gates:\n- {scenario: a, at_most_share: 0.1}", "is not a limit of p99.9"),
     ("a negative ratio", "gates:\n- {scenario: a, at_most_ratio: -1}", "at_most_ratio"),
     ("NaN", "gates:\n- {scenario: a, at_most_ratio: .nan}", "at_most_ratio"),
     ("infinity", "gates:\n- {scenario: a, at_most_ms: .inf}", "at_most_ms"),

@@ -68,4 +68,4 @@ def test_a_toy_metric_gets_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     gates.write_text("gates:\n- {scenario: replay, metric: request count, at_most_ms: 5}\n")
     wrong = CliRunner().invoke(main, [*arguments, "--gates", str(gates)])
-    assert "at_most_ms: is no limit of request count: give at_most_ratio" in wrong.stderr
+    assert "at_most_ms: is not a limit of request count: give at_most_ratio" in wrong.stderr

@@ -51,7 +51,7 @@ def test_verdicts(
 def test_the_text_says_what_is_compared_and_what_it_does_not_claim(tmp_path: Path) -> None:
     told = compare(*sides(tmp_path, 14, 0.1, 1.0))
     assert told.output.startswith("PASS: after against before, from access logs\n")
-    for said in ("p99.9", "67,200 requests of 14 days", "in the 336 cells", "were no experiment"):
+    for said in ("p99.9", "67,200 requests of 14 days", "in the 336 cells", "were not an experiment"):
         assert said in told.output
 
 
@@ -117,7 +117,7 @@ def test_hours_are_those_of_a_time_zone_whose_clocks_change(tmp_path: Path) -> N
 def test_there_is_no_such_zone(tmp_path: Path) -> None:
     told = compare(*sides(tmp_path, 1, 0.5, 1.0), "--time-zone", "Mars/Olympus")
     assert told.exit_code == 2
-    assert "Mars/Olympus is no time zone" in told.output
+    assert "Mars/Olympus is not a time zone" in told.output
 
 
 def test_gates_and_a_page_are_not_for_logs(tmp_path: Path) -> None:
@@ -131,5 +131,5 @@ def test_a_log_and_a_load_test_are_not_of_one_load(tmp_path: Path) -> None:
     replay = write_run(tmp_path / "replay" / "run", table(1, 0.5, 1.0, 2), backend="b").parent
     told = compare(log, replay)
     assert told.exit_code == 3
-    for said in ("is no load test", "are not of one load"):
+    for said in ("is not a load test", "are not of one load"):
         assert said in " ".join(told.output.split())

@@ -49,7 +49,7 @@ def test_a_log_becomes_a_run_that_the_report_reads(tmp_path: Path) -> None:
     assert told.exit_code == 0, told.output
     assert json.loads(told.output)["runs"][0]["response_ms"]["p99.9"] == 500.0
     page = (run.path / "report.html").read_text(encoding="utf-8")
-    assert "is no load test: an access log says that this was served." in page
+    assert "is not a load test: an access log says that this was served." in page
     assert "not sent" not in page
 
 

@@ -166,7 +166,7 @@ def test_the_order_of_adding_does_not_matter(order: list[int]) -> None:
 
 
 DAMAGED = [
-    ("is no database", lambda file: file.write_text("nights" * 1000), "is no history, or it is damaged"),
+    ("is no database", lambda file: file.write_text("nights" * 1000), "is not a history, or it is damaged"),
     ("is cut off", lambda file: os.truncate(file, file.stat().st_size // 2), "damaged"),
     ("has zeros inside", lambda file: _zeros(file), "damaged"),
     ("is a newer version", lambda file: _pragma(file, f"user_version = {VERSION + 1}"), "or a newer one"),
@@ -210,7 +210,7 @@ def test_a_folder_is_no_history(tmp_path: Path) -> None:
 
 def test_what_names_no_run_is_said(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for path, says in (("empty", "holds none"), ("nowhere", "no such directory")):
+    for path, says in (("empty", "contains none"), ("nowhere", "no such directory")):
         result = regress(tmp_path / "history.sqlite", tmp_path / path)
         assert result.exit_code == 2
         assert says in result.stderr

@@ -110,7 +110,7 @@ def test_routes_with_enough_requests_stand_by_themselves(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("why", "log", "replay", "says"),
     [
-        ("a replay is no log", {"program": {"name": "replay"}}, {}, "is no imported access log"),
+        ("a replay is no log", {"program": {"name": "replay"}}, {}, "is not an imported access log"),
         ("an import that was cut off", {"status": "interrupted"}, {}, "import the log again"),
         ("another log", {}, {"load": load("b")}, "none of the runs replays this log"),
         ("a replay that does not say of what", {}, {"load": None}, "none of the runs replays this log"),

@@ -67,13 +67,13 @@ ROWS: list[tuple[str, Write, list[str]]] = [
         [
             r"faster \| nvme-mirror \| p99\.9 6[0-9.]+ ms",
             r"slow-disk \(emulated\) takes \| 3\d times \| as long: p99\.9 2\.[0-9]+ s; \d+ to \d+ at 95 %",
-            r"how sure \| clear \| were both equal, .* come in 1 of 35 experiments; 4 against 4 runs",
+            r"how sure \| clear \| if both were equal, .* occur in 1 of 35 experiments; 4 against 4 runs",
         ],
     ),
     (
         "seven repeats are judged in pairs",
         lambda folder: write_experiment(folder, 7),
-        [r"faster \| nvme-mirror", "takes", r"clear \| were .* in 1 of 64 experiments; 7 against 7 runs"],
+        [r"faster \| nvme-mirror", "takes", r"clear \| if both .* in 1 of 64 experiments; 7 against 7 runs"],
     ),
     (
         "two disks that are alike",
@@ -81,7 +81,7 @@ ROWS: list[tuple[str, Write, list[str]]] = [
         [
             r"faster \| no clear winner \| [ab] is ahead: p99\.9",
             r"1\.\d\d times",
-            r"how sure \| not sure \| were both",
+            r"how sure \| not sure \| if both were",
         ],
     ),
     (
@@ -106,7 +106,12 @@ ROWS: list[tuple[str, Write, list[str]]] = [
     (
         "and with these it is clear; the nearest is named",
         lambda folder: three(folder, 5),
-        [r"faster \| a \|", "b takes", "c .* takes", r"how sure: a over b \| clear \| were both .* 1 of 42"],
+        [
+            r"faster \| a \|",
+            "b takes",
+            "c .* takes",
+            r"how sure: a over b \| clear \| if both were .* 1 of 42",
+        ],
     ),
     (
         "a scripted scenario has its own measure",

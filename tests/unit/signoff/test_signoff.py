@@ -280,7 +280,7 @@ def test_a_link_among_the_raw_data_is_refused(tmp_path: Path) -> None:
     (runs_of(tmp_path / "e")[0] / "more").symlink_to("/etc")
     result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", tmp_path / "signed")
     assert result.exit_code == 2
-    assert "is no plain file, so it has no sum" in result.stderr
+    assert "is not a plain file, so it has no sum" in result.stderr
 
 
 USAGE = [

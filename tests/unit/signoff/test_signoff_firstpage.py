@@ -102,7 +102,7 @@ HEADLINES = [
         "near the limit",
         1.1,
         6,
-        "Neither yes nor no: whether nvme keeps 1 of 2 limits cannot be told from these runs.",
+        "Neither yes nor no: whether nvme keeps 1 of 2 limits cannot be decided from these runs.",
     ),
 ]
 

@@ -116,7 +116,7 @@ VERDICTS: list[tuple[str, dict[str, Any], int, str]] = [
         "nor one that found nothing to compare",
         {"verdict": "inconclusive", "says": "not one page has a status of 200 to 299"},
         3,
-        "came to nothing: not one page",
+        "failed: not one page",
     ),
     (
         "nor one whose counts contradict its verdict",
@@ -210,7 +210,7 @@ def test_without_it_the_document_says_what_nobody_looked_at(tmp_path: Path) -> N
 
 WRONG: list[tuple[str, object, str]] = [
     ("no result in the folder", None, "same.json: is not there: give the folder that bin/replay same wrote"),
-    ("no JSON", "{", "is no JSON"),
+    ("no JSON", "{", "is not JSON"),
     ("a list", "[]", "same.json: the file"),
     ("a count that is none", same_json(pages=pages(different=-1)), "same.json: pages.different"),
     ("another format", same_json(format=2), "same.json: format"),

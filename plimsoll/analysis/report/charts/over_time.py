@@ -159,7 +159,7 @@ def _slowest(run: ReportRun, unit: TimeUnit) -> Json:
 
 
 def _unknown(timeline: Timeline, slot: int) -> bool:
-    """Return whether nobody knows how long the slowest of a slice took, since it failed."""
+    """Return whether it is unknown how long the slowest of a slice took, since it failed."""
     return bool(timeline.failed[slot]) and int(timeline.slowest_us[slot]) >= NEVER_US
 
 

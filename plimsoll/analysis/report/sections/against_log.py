@@ -17,7 +17,7 @@ _MOST_ROUTES = 5
 def hold_against_log(log: Path, runs: Iterable[RunDirectory]) -> list[HeldRun]:
     """Hold those of `runs` that replay it against the imported log at `log`.
 
-    Raises RunDirectoryError where `log` is no imported access log, or none of them replays it.
+    Raises RunDirectoryError if `log` is not an imported access log, or none of them replays it.
     """
     times = LoggedTimes.of(RunDirectory.open(log))
     held = [found for run in runs if (found := times.hold(run))]

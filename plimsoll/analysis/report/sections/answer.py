@@ -88,7 +88,7 @@ class Lead:
 
     @property
     def outcome(self) -> str:
-        """`clear`, `not clear`, `too few runs` to be either, or `not alternating`, and so not to be told."""
+        """`clear`, `not clear`, `too few runs` to be either, or `not alternating`, which leaves it open."""
         outcome = self.distance.outcome
         return "not alternating" if outcome == "clear" and not self.interleaved else outcome
 
@@ -262,7 +262,7 @@ def _chance(lead: Lead) -> str:
     """Return how often backends that are alike would lie as far apart: p in words."""
     p = lead.distance.p
     often = "most" if p > 0.5 else f"1 of {math.floor(1 / p + 1e-9):,}"
-    return f"were both equal, so large a gap would come in {often} experiments"
+    return f"if both were equal, a gap this large would occur in {often} experiments"
 
 
 def _runs_of(one: RankedBackend) -> str:

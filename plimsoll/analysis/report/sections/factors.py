@@ -125,7 +125,7 @@ def _failures(figures: FactorFigures) -> list[str]:
         return []
     worst = counted(len(figures.failed), "run")
     return [
-        f"In {worst} {figures.percentile} is a failure, whose time nobody knows: left out of the ranking and "
+        f"In {worst} {figures.percentile} is a failure, whose time is unknown: left out of the ranking and "
         "of the changes, and counted as over the goal."
     ]
 

@@ -105,7 +105,7 @@ def _at_least(response: TimeFigures, name: str) -> str:
 
 
 def _failure(response: TimeFigures, name: str) -> str:
-    """Return what stands below a figure that is a failure's; empty where it is none."""
+    """Return what stands below a figure that is a failure's; empty if it is not."""
     if name not in response.censored:
         return ""
     least_ms = response.least_ms(name)

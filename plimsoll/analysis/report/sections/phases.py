@@ -193,8 +193,8 @@ def _ratio(each: BackendFigures, phase: str) -> str:
 class PhaseMedian:
     """One measure in one phase of some runs: the median of their medians, and the number of values.
 
-    `value` is in ms where the measure is a time, else in `unit` (hostile); endless where nobody knows how
-    long the failures would have taken that most tries were. `is_bound`: it is at least that. `failed` tries
+    `value` is in ms where the measure is a time, else in `unit` (hostile); endless if it is unknown how
+    long most tries, which failed, would have taken. `is_bound`: it is at least that. `failed` tries
     gave no value.
     """
 

@@ -244,7 +244,7 @@ def _route(name: str, figures: RouteFigures, logged: bool, look: str = "") -> Ro
 
 
 def measure_table(run: ReportRun) -> Table | None:
-    """Return the figures that are no single request, whole and by phase; None where there is none."""
+    """Return the figures that are not of single requests, whole and by phase, or None."""
     rows = []
     for name, one in run.measures.items():
         failed = len(run.failed_measures.get(name, ()))
@@ -255,7 +255,7 @@ def measure_table(run: ReportRun) -> Table | None:
                 rows.append(Row(f"… {phase}", _measured(measures[name], failed), "amiss" if failed else ""))
     if not rows:
         return None
-    caption = "What took more than one request, or was said by the site or the browser."
+    caption = "What took more than one request, or was reported by the site or the browser."
     if run.failed_measures:
         caption += " Figures are of what succeeded; n says how often it failed."
     if run.measures_by_phase:

@@ -104,7 +104,7 @@ class SlowWindows:
     """The slow windows of one backend, of at least `limit_ms` (None: there are none), and all its sources.
 
     `slow` of `windows` with requests are slow. `signs` are ranked, those that stand out first. `too_few`: so
-    few windows cannot be told from chance.
+    few windows cannot be distinguished from chance.
     """
 
     backend: BackendRuns
@@ -129,7 +129,7 @@ class ScenarioStalls:
 
     @property
     def sentences(self) -> list[Sentence]:
-        """What is said of each backend; a run may name none."""
+        """The statement on each backend; a run may name none."""
         found = []
         for each in self.backends:
             named = any(run.directory.facts.backend for run in each.backend.runs)
@@ -276,7 +276,7 @@ class RunWindows:
     """One run in windows of `width_s` whole seconds, from its start on.
 
     `slowest_ms` is the slowest response of each, NaN where none was due in it; a source is the worst that it
-    was within two seconds of the window, NaN where nobody knows. All arrays have shape (windows,).
+    was within two seconds of the window, NaN if unknown. All arrays have shape (windows,).
     """
 
     width_s: int
@@ -334,7 +334,7 @@ def _known(values: Floats) -> Floats:
 
 
 def _slowest(row: HostRow, having: Sequence[tuple[RunWindows, Aligned[HostRow]]]) -> float | None:
-    """Return what a source was in the slowest window of all, None where nobody knows."""
+    """Return what a source was in the slowest window of all, or None."""
     run = max((run for run, _ in having), key=lambda run: float(np.nanmax(run.slowest_ms, initial=0.0)))
     value = float(run.sources[row][int(np.nanargmax(run.slowest_ms))])
     return None if np.isnan(value) else value
@@ -432,7 +432,7 @@ def _worst(value: Floats, t_s: Floats, width_s: int, count: int) -> Floats:
 
 
 def _events(run: ReportRun, width_s: int, count: int) -> dict[HostRow, Floats]:
-    """Return what was going on besides: 1 where an event of that name (hostile) was within two seconds."""
+    """Return what else was going on: 1 where an event of that name (hostile) was within two seconds."""
     found: dict[HostRow, Floats] = {}
     middles_s = (np.arange(count) + 0.5) * width_s
     for name, start_s, stop_s in _spans(run):
@@ -459,7 +459,7 @@ def _row_of_event(name: str) -> HostRow:
 
 
 def in_words(stalls: SlowWindows) -> str:
-    """Return what is said of a backend's slow windows, as the rest of a sentence that began with its name."""
+    """Describe a backend's slow windows, as the rest of a sentence that began with its name."""
     if stalls.limit_ms is None:
         windows = counted(stalls.windows, "window")
         noticed = f"and over {milliseconds(LEAST_SLOW_MS)}"
@@ -467,7 +467,7 @@ def in_words(stalls: SlowWindows) -> str:
     windows = f"{counted(stalls.slow, 'window')} of {stalls.windows:,}"
     slow = f"{windows} took over {milliseconds(stalls.limit_ms)}"
     if stalls.too_few:
-        return f"nothing stands out: {slow}, and so few cannot be told from chance."
+        return f"nothing stands out: {slow}, and so few cannot be distinguished from chance."
     found = stalls.standing_out
     if not found:
         watched = counted(len(stalls.signs), "source")

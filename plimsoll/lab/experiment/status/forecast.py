@@ -170,7 +170,7 @@ def precondition_s(
     """Return the seconds until each volume is as it is to be, by rig; of those in `among`, if given.
 
     `now` is the rig that a filling or round is being done on, and for how long. How large a disk is that
-    exists, nobody knows before: then its filling is not counted.
+    exists, is unknown before: then its filling is not counted.
     """
     if (wanted := plan.lab.precondition) is None:
         return {}

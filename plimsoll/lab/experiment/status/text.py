@@ -161,7 +161,7 @@ def _other_rows(status: Status) -> Iterator[tuple[str, str]]:
     if end := _end_text(status):
         yield "ends", end
     if status.resume:
-        yield "go on with", status.resume
+        yield "continue with", status.resume
     if status.report:
         yield "report", status.report
 
@@ -220,7 +220,7 @@ def is_brief(status: Status) -> bool:
 def _said(status: Status, figures: bool = False) -> str:
     now = status.now
     if now is None:
-        again = f"; go on with: {status.resume}" if status.resume else ""
+        again = f"; continue with: {status.resume}" if status.resume else ""
         return f"{status.state}: {_runs_text(status)}{again}"
     parts = [_run_text(now, status.runs.total)] if now.run else []
     parts.append(_phase_text(now) if now.what == "measuring" else _doing_text(now))
