@@ -174,7 +174,7 @@ def _run(
 
 
 def _find_begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
-    """Return the experiment to go on with, with `extend` as the file says by now. Raises SettingsError."""
+    """Return the experiment to continue, with `extend` as the file says by now. Raises SettingsError."""
     if extend and (file is None or file.is_dir()):
         raise SettingsError("--extend: takes the changed LAB.yml: plimsoll run --extend LAB.yml")
     try:
@@ -331,7 +331,7 @@ class Experiment:
         )
 
     async def _clear_backend(self, rig: Rig) -> None:
-        """Remove what there is of a backend, but for a filling of its volume that may still be of use."""
+        """Remove what there is of a backend, except a filling of its volume that may still be of use."""
         await rig.clear(self._say, filling=not self._preconditioning.needs_filling(rig.name))
 
     async def _create_early(self, rig: Rig) -> None:
