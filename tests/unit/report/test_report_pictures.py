@@ -83,7 +83,9 @@ def test_a_browser_that_fails_is_quoted(
     assert not (tmp_path / "report-figures").exists()
 
 
-@pytest.mark.parametrize(("given", "says"), [("pdf", "'pdf' is not a format"), ("svg,", "'' is not a format")])
+@pytest.mark.parametrize(
+    ("given", "says"), [("pdf", "'pdf' is not a format"), ("svg,", "'' is not a format")]
+)
 def test_other_formats_are_refused(small_run: Path, given: str, says: str) -> None:
     result = CliRunner().invoke(main, ["report", str(small_run), "--figures", given])
     assert result.exit_code == 2
