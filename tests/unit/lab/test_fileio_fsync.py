@@ -164,7 +164,7 @@ def damaged(*path: str, value: Any = None) -> str:
         (damaged("sync"), "version 3.19"),
         (damaged("sync", "lat_ns", "N"), "version 3.19"),
         (damaged("error", value=28), "fio ended with error 28"),
-        (damaged("write", "iops", value=float("nan")), "figures that cannot be: iops: must be a number"),
+        (damaged("write", "iops", value=float("nan")), "impossible figures: iops: must be a number"),
         ("[" * 100_000, "cannot parse"),
     ],
 )
