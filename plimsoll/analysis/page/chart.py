@@ -5,7 +5,7 @@ Colours are the page's CSS variables: the page knows light from dark.
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
@@ -161,6 +161,17 @@ def layout(x_axis: Json, y_axis: Json, **more: Any) -> Json:
     } | more
 
 
+def choose_scale(values: Iterable[float], over: float, least: Callable[[list[float]], float] = min) -> str:
+    """Return `log` where the highest of `values` is over so many times the `least` above 0, else `linear`."""
+    positive = sorted(value for value in values if 0 < value < math.inf)
+    return "log" if positive and positive[-1] > over * least(positive) else "linear"
+
+
+def upper_median(values: list[float]) -> float:
+    """Return the median of sorted `values`; of two in the middle the higher."""
+    return values[len(values) // 2]
+
+
 def points(name: str, x: list[float], y: list[float | None], **more: Any) -> Json:
     """Return one plotly trace. `name` is text that plotly may have; y is rounded, None where absent."""
     return {
@@ -259,7 +270,7 @@ def repeats_chart(
         middle = (column - (len(backends) - 1) / 2) * step
         group: Json = {"legendgroup": f"backend {backend.shade}"}
         data += [_column(backend, places, middle, step, group), _medians(backend, middle, step, group)]
-    scale = "log" if values and max(values) > 8 * min(values) else "linear"
+    scale = choose_scale(values, 8)
     return Chart(
         key=key,
         title=title,

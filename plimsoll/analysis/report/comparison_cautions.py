@@ -19,7 +19,7 @@ from plimsoll.analysis.evidence.storage import (
 )
 from plimsoll.analysis.page.section import Caution, Section
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.runs import BackendRuns, RepeatFigures, ScenarioFigures, ScenarioRuns
+from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError, Severity, gravest_first
@@ -62,7 +62,13 @@ def find_comparison_cautions(
     found += _different_scenarios(scenarios)
     found += [caution for scenario in scenarios for caution in _few_repeats(scenario)]
     found += _moving_facts(runs)
-    found += _host_files(figures)
+    found += [
+        Caution(Severity.WARN, f"{repeat.run.label}: without the observers' counters: {repeat.trouble}")
+        for scenario in figures
+        for backend in scenario.backends
+        for repeat in backend.repeats
+        if repeat.trouble
+    ]
     return gravest_first(found)
 
 
@@ -116,7 +122,7 @@ def _findings(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
     found += identity_findings(runs)
     found += _failed_measures(scenarios)
     for scenario in scenarios:
-        named = [backend for backend in scenario.backends if backend.runs[0].directory.facts.backend]
+        named = scenario.named
         every = [backend.runs for backend in named]
         found += cache_findings(every, [backend.called for backend in named], scenario.name)
         found += precondition_findings([run for runs in every for run in runs], scenario.name)
@@ -156,10 +162,7 @@ def _tried(runs: Sequence[ReportRun]) -> dict[tuple[str, str], tuple[int, int]]:
 
 
 def _different_scenarios(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
-    named = {
-        scenario.name: {b.name for b in scenario.backends if b.runs[0].directory.facts.backend}
-        for scenario in scenarios
-    }
+    named = {scenario.name: {backend.name for backend in scenario.named} for scenario in scenarios}
     everyone = set().union(*named.values()) if named else set()
     return [
         Caution(Severity.WARN, f"{name} did not run on {', '.join(sorted(everyone - backends))}.")
@@ -169,9 +172,8 @@ def _different_scenarios(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
 
 
 def _few_repeats(scenario: ScenarioRuns) -> list[Caution]:
-    named = [backend for backend in scenario.backends if backend.runs[0].directory.facts.backend]
-    once = [backend.name for backend in named if len(backend.runs) == 1]
-    if len(named) < 2 or not once:
+    once = [backend.name for backend in scenario.named if len(backend.runs) == 1]
+    if len(scenario.named) < 2 or not once:
         return []
     text = (
         f"{scenario.name} ran only once on {listed(once, _MOST_NAMED)}: whether a difference is due to the "
@@ -196,16 +198,6 @@ def _moving_facts(runs: Sequence[ReportRun]) -> list[Caution]:
                 Caution(Severity.WARN, f"{backend} was not the same in all its runs: {shown} changed.")
             )
     return found
-
-
-def _host_files(figures: Sequence[ScenarioFigures]) -> list[Caution]:
-    return [
-        Caution(Severity.WARN, f"{repeat.run.label}: without the observers' counters: {repeat.trouble}")
-        for scenario in figures
-        for backend in scenario.backends
-        for repeat in backend.repeats
-        if repeat.trouble
-    ]
 
 
 def control_cautions(runs: Sequence[ReportRun]) -> list[Caution]:
@@ -296,10 +288,10 @@ def _unfinished(runs: Sequence[ReportRun]) -> Iterator[str]:
 
 def _uneven(scenarios: Sequence[ScenarioRuns]) -> Iterator[str]:
     for scenario in scenarios:
-        counts = [(b.name, len(b.runs)) for b in scenario.backends if b.runs[0].directory.facts.backend]
+        counts = [(backend.name, len(backend.runs)) for backend in scenario.named]
         if len({count for _, count in counts}) > 1:
             said = ", ".join(f"{count} of {name}" for name, count in counts)
-            yield f"{scenario.name} has not as many runs of each backend: {said}."
+            yield f"{scenario.name} does not have the same number of runs of each backend: {said}."
 
 
 def _clocks(runs: Sequence[ReportRun]) -> Iterator[str]:
@@ -377,7 +369,7 @@ def undone(name: str, done: set[str], total: int | None, journal: Sequence[Line]
     first = (
         f"{name} ended with {of}."
         if has_ended
-        else f"This is not the end: {name} has finished {of}, and has not ended."
+        else f"Not finished: {name} has finished {of}, and has not ended."
     )
     return [first, *(printable(text) for text in (*_aside(journal), *_failed(done, journal)))]
 
@@ -400,7 +392,7 @@ def _failed(done: set[str], journal: Sequence[Line]) -> Iterator[str]:
         if line.get("what") == "run failed" and line.get("run") not in done
     }
     for name, why in list(found.items())[:_MOST_UNDONE]:
-        yield f"Failed, and not done since: {name}: {why}."
+        yield f"Failed, and not repeated since: {name}: {why}."
     if len(found) > _MOST_UNDONE:
         yield f"So did {counted(len(found) - _MOST_UNDONE, 'further run')}."
 
@@ -437,7 +429,7 @@ def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
     by_name: dict[str, list[ReportRun]] = {}
     for scenario in scenarios:
         for backend in scenario.backends:
-            if _is_zfs(backend):
+            if any((one := run.directory.facts.storage) and one.facts.get("pools") for run in backend.runs):
                 by_name.setdefault(backend.name, []).extend(backend.runs)
     names = [
         name
@@ -453,12 +445,6 @@ def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
         "they were not observed."
     )
     return [Caution(Severity.NOTE, text)]
-
-
-def _is_zfs(backend: BackendRuns) -> bool:
-    return any(
-        run.directory.facts.storage and run.directory.facts.storage.facts.get("pools") for run in backend.runs
-    )
 
 
 def compress_ratios(runs: Sequence[ReportRun]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from plimsoll.analysis.page.against_log import against_log_section, against_log_sentence
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Caution, Section
 from plimsoll.analysis.page.shell import render_page
@@ -18,7 +19,6 @@ from plimsoll.analysis.report.comparison_cautions import (
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.run_cautions import find_all_run_cautions
 from plimsoll.analysis.report.runs import ScenarioFigures, ScenarioRuns, group_by_scenario, scenario_figures
-from plimsoll.analysis.report.sections.against_log import against_log_section, against_log_sentence
 from plimsoll.analysis.report.sections.answer import answer_lines, answers, answers_json
 from plimsoll.analysis.report.sections.factors import factor_sections, factors_json
 from plimsoll.analysis.report.sections.headline import headline, scripted_line
@@ -101,7 +101,7 @@ class Report:
     def moved(self) -> dict[int, Chart]:
         """The figures of what moved with the slow windows, by the scenario's number."""
         found = (
-            (each.scenario.number, moved_chart(each, view, len(self.scenarios)))
+            (each.scenario.number, moved_chart(each, view))
             for each in self.stalls
             if (view := self.hosts.get(each.scenario.number))
         )
@@ -155,7 +155,10 @@ class Report:
 
     def lines(self) -> list[str]:
         """Return what the command prints, safe for a terminal: the headline of each run, and the report."""
-        said = [line for run in self.runs for line in (run.one_line(), *_about(run), *measure_lines(run))]
+        said = []
+        for run in self.runs:
+            about = scripted_line(run)
+            said += [run.one_line(), *([f"  {about}"] if about else []), *measure_lines(run)]
         said += answer_lines(self.compared, self.doubts)
         said += [*self.sentences(), *slow_window_lines(self.stalls), *map(against_log_sentence, self.held)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
@@ -169,10 +172,6 @@ class Report:
         ]
         several = len(self.compared) > 1
         return [f"{name}: {text}" if several else text for name, text in found if text]
-
-
-def _about(run: ReportRun) -> list[str]:
-    return [f"  {line}"] if (line := scripted_line(run)) else []
 
 
 # What a page begins with; where its only run is gravely in doubt, the warnings stand above even this.

@@ -96,7 +96,7 @@ def goal_sentence(levels: Sequence[SweepLevel], goal_ms: float, where: str) -> s
         said = f"at {none}, {levels[0].label}, p99.9 {verb} under {goal}{_shown(levels[0])}"
     elif first_off == 0:
         said = (
-            f"whether p99.9 stays under {goal} at {levels[0].label} these runs do not tell{_shown(levels[0])}"
+            f"these runs cannot tell whether p99.9 stays under {goal} at {levels[0].label}{_shown(levels[0])}"
         )
         said += _failing(levels, kept, 0)
     else:
@@ -106,7 +106,7 @@ def goal_sentence(levels: Sequence[SweepLevel], goal_ms: float, where: str) -> s
         if kept[first_off] == "no":
             said += f"; at {off.label} it does not{_shown(off)}"
         else:
-            said += f"; at {off.label} these runs do not tell{_shown(off)}" + _failing(
+            said += f"; at {off.label} these runs cannot tell{_shown(off)}" + _failing(
                 levels, kept, first_off
             )
     if first_off is not None and "yes" in kept[first_off:]:
@@ -144,7 +144,7 @@ def _shortfalls(levels: Sequence[SweepLevel]) -> str:
         and (asked := number_of(level.label)) is not None
         and level.sent < _SHORTFALL * asked
     ]
-    return f" What was really sent was less: {', '.join(short)}." if short else ""
+    return f" Less was actually sent: {', '.join(short)}." if short else ""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,10 @@ def find_all_run_cautions(run: ReportRun) -> list[Caution]:
         *find_run_cautions(run),
         *(Caution(one.level, one.text) for one in (merged.says if merged else ())),
     ]
-    return gravest_first([*found, *_damage(run), *_together(run)])
+    damage = (*_events(run), *_host(run), *_clock(run), *_names(run))
+    found += [Caution(level, text) for level, text in damage]
+    together = run.directory.facts.together
+    return gravest_first([*found, *(_of_companions(run, together) if together else ())])
 
 
 def find_run_cautions(run: ReportRun) -> list[Caution]:
@@ -89,7 +92,7 @@ def _killed(run: ReportRun) -> list[Caution]:
     if not run.directory.killed:
         return []
     records = counted(run.directory.requests.count, "request")
-    return [Caution(Severity.NOTE, f"Known of it are the {records} on disk; up to a second is missing.")]
+    return [Caution(Severity.NOTE, f"Only the {records} on disk are known; up to a second is missing.")]
 
 
 def _sample_size(run: ReportRun) -> list[Caution]:
@@ -101,7 +104,8 @@ def _sample_size(run: ReportRun) -> list[Caution]:
         text = f"Only {counted(requests, 'request')}: a p99.9 needs 1,000. {longer}"
         return [Caution(Severity.NOTE if scripted else Severity.WARN, text)]
     if requests < BOUND_NEEDS:
-        text = f"{counted(requests, 'request')} give a p99.9, but not how far to trust it; that takes 3,688."
+        few = counted(requests, "request")
+        text = f"{few} are enough for a p99.9, but not for its upper bound, which takes 3,688."
         return [Caution(Severity.NOTE, text)]
     return []
 
@@ -200,12 +204,6 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _damage(run: ReportRun) -> list[Caution]:
-    """Return what is wrong with the files of `run`, each with what it means. Texts are hostile."""
-    found = (*_events(run), *_host(run), *_clock(run), *_names(run))
-    return [Caution(level, text) for level, text in found]
-
-
 def _events(run: ReportRun) -> Iterator[tuple[Severity, str]]:
     damaged = run.values.damaged
     if damaged:
@@ -267,7 +265,7 @@ def _names(run: ReportRun) -> Iterator[tuple[Severity, str]]:
     if nameless:
         yield (
             Severity.NOTE,
-            f"routes.json has no name for {counted(nameless, 'route')}: they are called by their numbers.",
+            f"routes.json has no name for {counted(nameless, 'route')}: they are shown by number.",
         )
 
 
@@ -276,7 +274,8 @@ def together_of(together: Together | None) -> str | None:
     if together is None:
         return None
     ended = ["this one was stopped when the others had ended"] if together.stopped else []
-    return "; ".join([*_began(together), *map(_shown, together.others), *ended])
+    began = [] if together.began_s is None else [f"this one began at {together.began_s:.1f} s"]
+    return "; ".join([*began, *map(_shown, together.others), *ended])
 
 
 def company_of(runs: Sequence[ReportRun]) -> str:
@@ -288,12 +287,6 @@ def company_of(runs: Sequence[ReportRun]) -> str:
     begins = dict.fromkeys(f"at {each.begins_s:g} s" for each in known if each.begins_s is not None)
     when = f" It was to begin {' or '.join(begins)} of the run." if begins else ""
     return f"At the same time on the same clone: {'; or '.join(others)}.{when}"
-
-
-def _together(run: ReportRun) -> list[Caution]:
-    """Return when a run was without what it was to be together with."""
-    together = run.directory.facts.together
-    return list(_of_companions(run, together)) if together else []
 
 
 def _of_companions(run: ReportRun, together: Together) -> Iterator[Caution]:
@@ -319,10 +312,6 @@ def _of_companions(run: ReportRun, together: Together) -> Iterator[Caution]:
         early = seconds(busy.stop_ns / 1e9 - run.elapsed_s)
         text = f"It ended by itself {early} before {busy.name} did: there was no more for it to do."
         yield Caution(Severity.NOTE, text)
-
-
-def _began(together: Together) -> list[str]:
-    return [] if together.began_s is None else [f"this one began at {together.began_s:.1f} s"]
 
 
 def _shown(other: Companion) -> str:

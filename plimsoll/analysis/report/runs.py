@@ -1,4 +1,4 @@
-"""The runs of a report by scenario and backend: their colours, which are drawn, their figures by phase."""
+"""The runs of a report by scenario and backend: colours, which are drawn, series, figures by phase."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,10 +7,12 @@ from functools import cached_property
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
+from plimsoll.analysis.evidence.host_rows import LATENCY
+from plimsoll.analysis.evidence.poolwork import named_facts
 from plimsoll.analysis.evidence.run import DetailedRun, RunFigures
 from plimsoll.analysis.page.chart import RUN_COLOURS
-from plimsoll.analysis.report.host_series import Series, disk_latency_of, done_of, send_of
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.statistics.percentiles import P99, P999, PERCENTILES, Sample, TimeFigures, Times
 from plimsoll.analysis.statistics.windows import (
@@ -24,8 +26,9 @@ from plimsoll.analysis.statistics.windows import (
 from plimsoll.common.units import counted, share
 from plimsoll.rundir.find import relative_name
 
+# What is beyond was written by no observer of ours.
+_MOST_MS, _LATEST_NS = 1e9, float(1 << 61)
 MANY, FEW = 8, 5  # beyond the first, figures show so many at once
-_RANKS = ("p99.9", "p99", "p50", "max")
 P50 = PERCENTILES["p50"]
 SHOWN = {"p50": P50, "p99": P99, "p99.9": P999}
 FAILURES_COUNT = (
@@ -37,6 +40,78 @@ AMONG = {
     "p99": "the slowest request in a hundred",
     "p50": "half of the requests",
 }
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values at instants, in seconds since the saturator started; both have shape (n,), no value is NaN."""
+
+    t_s: Floats
+    value: Floats
+
+    def between(self, from_s: float, to_s: float) -> Floats:
+        """Return the values from one instant to before another."""
+        return self.value[(self.t_s >= from_s) & (self.t_s < to_s)]
+
+
+_NOTHING = Series(np.empty(0), np.empty(0))
+
+
+def send_of(run: ReportRun) -> Series:
+    """Return the saturator's throughput in bytes a second, each at the middle of its second."""
+    busy = run.saturation
+    if busy is None or not busy.bytes_per_s:
+        return _NOTHING
+    t_ns, value = (np.array(column, dtype=np.float64) for column in zip(*busy.bytes_per_s, strict=True))
+    return Series((t_ns - busy.start_ns) / 1e9 - 0.5, value)
+
+
+def disk_latency_of(run: ReportRun) -> tuple[Series, str | None]:
+    """Return the mean time of a read in ms, over the storage's disks, and what is wrong with host.csv.
+
+    Where run.json does not say which disks those are, or none of them was observed, over all disks.
+    """
+    own, host = own_disks(run), run.host
+    columns = host.samples.columns
+    disks = {name: found[1] for name in columns if (found := LATENCY.fullmatch(name))}
+    chosen = [name for name, disk in disks.items() if disk in own] or list(disks)
+    t_ns = columns.get("t_ns")
+    if t_ns is None or not chosen:
+        return _NOTHING, host.trouble
+    table = np.array([columns[name] for name in chosen], dtype=np.float64)
+    known = np.abs(table) < _MOST_MS  # neither is NaN
+    count = known.sum(axis=0)
+    there = (count > 0) & (np.abs(t_ns) < _LATEST_NS)
+    mean: Floats = np.where(known, table, 0.0).sum(axis=0)[there] / count[there]
+    return Series((t_ns[there] - zero_ns(run)) / 1e9, mean), None
+
+
+def done_of(run: ReportRun) -> Series:
+    """Return the requests done a second, in each slice of the run's whole seconds."""
+    timeline = run.statistics.timeline
+    slots = np.arange(timeline.used, dtype=np.float64)
+    t_s: Floats = (slots + 0.5) * timeline.width_s - zero_ns(run) / 1e9
+    per_s: Floats = timeline.done[: timeline.used] / timeline.width_s
+    zero_s = zero_ns(run) / 1e9
+    whole = (t_s >= np.ceil(-zero_s)) & (t_s < np.floor(timeline.used * timeline.width_s - zero_s))
+    return Series(t_s[whole], per_s[whole])
+
+
+def zero_ns(run: ReportRun) -> int:
+    """Return the instant from which time is counted: the saturator's start, else that of the run."""
+    return run.saturation.start_ns if run.saturation else 0
+
+
+def own_disks(run: ReportRun) -> set[str]:
+    """Return the kernel's names (hostile) of the storage's disks; none where run.json does not say."""
+    return {device.removeprefix("/dev/") for device in named_facts(run.directory, "disks", "device")}
+
+
+def own_pools(run: ReportRun) -> set[str]:
+    """Return the names (hostile) of the storage's pools; none where run.json does not say."""
+    return named_facts(run.directory, "pools", "pool")
 
 
 def order_for_figures(runs: Mapping[str, Sequence[ReportRun]]) -> list[str]:
@@ -58,9 +133,10 @@ def order_for_figures(runs: Mapping[str, Sequence[ReportRun]]) -> list[str]:
 def ranked_by(runs: Mapping[str, Sequence[ReportRun]]) -> str:
     """Return the highest percentile that all runs have, of all the time that they took."""
     every = [run.statistics.samples["response"].figures() for each in runs.values() for run in each]
-    return next(
-        name for name in _RANKS if name == _RANKS[-1] or all(_has(figures, name) for figures in every)
-    )
+    for name in ("p99.9", "p99", "p50"):
+        if all(figures[name] is not None or name in figures.censored for figures in every):
+            return name
+    return "max"
 
 
 def _has_first_levels(run: ReportRun) -> bool:
@@ -69,10 +145,6 @@ def _has_first_levels(run: ReportRun) -> bool:
     if not levels or not facts.factors:
         return False
     return all(each and facts.factors.get(factor) == each[0] for factor, each in levels.items())
-
-
-def _has(figures: TimeFigures, name: str) -> bool:
-    return figures[name] is not None or name in figures.censored
 
 
 def _level(runs: Sequence[ReportRun], name: str) -> float:
@@ -106,16 +178,30 @@ class BackendRuns:
 
 @dataclass(frozen=True)
 class ScenarioRuns:
-    """All runs of one scenario, whose name is hostile, by backend in the order in which they came."""
+    """All runs of one scenario, whose name is hostile, by backend in the order in which they came.
+
+    `title_end` names it in a title, where there are several.
+    """
 
     number: int
     name: str
     backends: list[BackendRuns]
+    title_end: str = ""
 
     @property
     def runs(self) -> list[ReportRun]:
         """All runs."""
         return [run for backend in self.backends for run in backend.runs]
+
+    @property
+    def named(self) -> list[BackendRuns]:
+        """The backends that runs name; a run without one is its own."""
+        return [backend for backend in self.backends if backend.runs[0].directory.facts.backend]
+
+    @property
+    def requests(self) -> int:
+        """The requests of all runs."""
+        return sum(run.statistics.requests for run in self.runs)
 
     @property
     def crowded(self) -> bool:
@@ -128,14 +214,17 @@ class ScenarioRuns:
         if not self.crowded:
             return self
         chosen = [backend for backend in self.backends if backend.shade < FEW]
-        return ScenarioRuns(
-            self.number, self.name, sorted(chosen, key=lambda one: one.shade) or self.backends[:FEW]
-        )
+        return replace(self, backends=sorted(chosen, key=lambda one: one.shade) or self.backends[:FEW])
 
     @property
     def saturators(self) -> list[str]:
         """The kinds of saturator that ran, each once."""
         return list(dict.fromkeys(run.saturation.name for run in self.runs if run.saturation))
+
+    @property
+    def saturators_label(self) -> str:
+        """The saturators as people say them: `zfs send and scrub`; empty without any."""
+        return " and ".join(name.replace("-", " ") for name in self.saturators)
 
     @cached_property
     def busy_s(self) -> float | None:
@@ -171,7 +260,7 @@ def group_by_scenario(runs: Sequence[ReportRun]) -> list[ScenarioRuns]:
         backends = found.setdefault(run.directory.facts.scenario, {})
         backends.setdefault(_key(run), BackendRuns(run.backend, run.shade, [])).runs.append(run)
     return [
-        ScenarioRuns(number, name, list(backends.values()))
+        ScenarioRuns(number, name, list(backends.values()), f": {name}" if len(found) > 1 else "")
         for number, (name, backends) in enumerate(found.items())
     ]
 
@@ -292,7 +381,8 @@ def common_percentile(times: Sequence[TimeFigures]) -> str | None:
 
 
 def _backend(backend: BackendRuns, windows: dict[int, list[PhaseWindow]]) -> BackendFigures:
-    names = _phases_of(backend)
+    sliced = {name for run in backend.runs if (each := run.statistics.phases) for name in each.names}
+    names = [name for name in (*PHASES, *WHOLE_RUN) if name in sliced]
     repeats = [_repeat(run, windows[run.number]) for run in backend.runs]
     phases: dict[str, PhaseFigures] = {}
     curve: list[tuple[float, float]] = []
@@ -311,11 +401,6 @@ def _backend(backend: BackendRuns, windows: dict[int, list[PhaseWindow]]) -> Bac
         send_bytes_per_s=float(every.mean()) if len(every) else None,
         disk_read_latency_ms={name: _disk_mean(repeats, name) for name in names},
     )
-
-
-def _phases_of(backend: BackendRuns) -> list[str]:
-    found = {name for run in backend.runs if (each := run.statistics.phases) for name in each.names}
-    return [name for name in (*PHASES, *WHOLE_RUN) if name in found]
 
 
 def _pooled(runs: list[ReportRun], phase: str) -> tuple[Sample, float]:

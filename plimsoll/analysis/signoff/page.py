@@ -17,13 +17,13 @@ from plimsoll.analysis.compare.questions import Side
 from plimsoll.analysis.evidence.checks import run_findings
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
-from plimsoll.analysis.page.section import Row, Table
-from plimsoll.analysis.page.shell import render_page
-from plimsoll.analysis.report.sections.against_log import (
+from plimsoll.analysis.page.against_log import (
     against_log_cautions,
     against_log_chart,
     against_log_table,
 )
+from plimsoll.analysis.page.section import Row, Table
+from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.signoff.first_page import DOUBTS, describe_rare, fewest_runs, first_page, lines_to_sign
 from plimsoll.analysis.signoff.same_pages import PageComparison, same_table
 from plimsoll.analysis.statistics.against_log import HeldRun

@@ -21,8 +21,8 @@ from plimsoll.analysis.compare.comparison import Comparison, compare, judged_sid
 from plimsoll.analysis.compare.gates import read_gates
 from plimsoll.analysis.compare.page import comparison_document
 from plimsoll.analysis.compare.sides import open_sides
+from plimsoll.analysis.page.against_log import hold_against_log
 from plimsoll.analysis.page.verdict import DocumentFiles, document_options, text_lines
-from plimsoll.analysis.report.sections.against_log import hold_against_log
 from plimsoll.analysis.signoff.page import SignoffFacts, signoff_page
 from plimsoll.analysis.signoff.pdf import PrintingError, UnreadablePdfError, has_on_each_page, print_pdf
 from plimsoll.analysis.signoff.same_pages import PageComparison, read_page_comparison, same_findings

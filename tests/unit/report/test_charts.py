@@ -1,4 +1,4 @@
-"""A chart is one file and one line of plimsoll/analysis/report/charts/__init__.py."""
+"""A chart, and a section, of the report is one file and one line of a list."""
 
 from importlib import import_module
 from pathlib import Path
@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.page.chart import TimeUnit, spaced_ticks, wrap_label
-from plimsoll.analysis.report import charts, make_report
+from plimsoll.analysis.page.section import Caution, Row, Section, Sentence, Table
+from plimsoll.analysis.report import charts, contents, make_report
 from plimsoll.analysis.report.charts.over_time import span_shapes
+from plimsoll.common.errors import Severity
 from plimsoll.rundir.events import Span
 from tests.support.rundir import traffic, write_run
 
@@ -39,6 +41,23 @@ def test_a_chart_that_is_named_in_the_list_is_on_the_page(
     assert "A toy of a chart" not in before
     assert 'id="figure-toy"' in after
     assert after.index('id="figure-lag"') < after.index('id="figure-toy"')
+
+
+def test_a_section_that_is_named_in_the_list_is_on_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def toy(made: contents.Report) -> list[Section]:
+        table = Table("Its table", "", ["", "requests"], [Row(run.name, ["<3>"]) for run in made.runs])
+        doubt = Caution(Severity.WARN, "A toy is in doubt")
+        return [
+            Section("A toy of a section", [Sentence("It says <this>.")], tables=[table], cautions=[doubt])
+        ]
+
+    monkeypatch.setattr(contents, "SECTIONS", [*contents.SECTIONS, toy])
+    run = write_run(tmp_path / "run", traffic(60, 30))
+    page = make_report([run]).path.read_text(encoding="utf-8")
+    said = ["A toy is in doubt", "A toy of a section", "It says &lt;this&gt;.", "Its table", "&lt;3&gt;"]
+    assert sorted(said, key=page.index) == said
 
 
 TICKS = [

@@ -43,13 +43,13 @@ SAID = [
         "an interval over the goal is not decided, and the first that fails is named too",
         curve(300, 780, 1500),
         "Up to 60 MB/s p99.9 stays under 800 ms (300 ms; 270 ms to 330 ms); at 120 MB/s these "
-        "runs do not tell (780 ms; 702 ms to 858 ms); at 180 MB/s it does not (1.5 s; 1.35 s to "
+        "runs cannot tell (780 ms; 702 ms to 858 ms); at 180 MB/s it does not (1.5 s; 1.35 s to "
         "1.65 s).",
     ),
     (
         "nothing is decided at the lowest",
         curve(780, 1500),
-        "Whether p99.9 stays under 800 ms at 60 MB/s these runs do not tell (780 ms; 702 ms to "
+        "These runs cannot tell whether p99.9 stays under 800 ms at 60 MB/s (780 ms; 702 ms to "
         "858 ms); at 120 MB/s it does not (1.5 s; 1.35 s to 1.65 s).",
     ),
     (
@@ -75,7 +75,7 @@ SAID = [
         "a rate that the disk cannot give is named",
         [level("100 MB/s", 100, sent=99e6), level("200 MB/s", 200, sent=120e6)],
         "At every rate that was tried, up to 200 MB/s, p99.9 stays under 800 ms (200 ms; 180 ms "
-        "to 220 ms): no rate fails. What was really sent was less: 200 MB/s came to 120 MB/s.",
+        "to 220 ms): no rate fails. Less was actually sent: 200 MB/s came to 120 MB/s.",
     ),
 ]
 

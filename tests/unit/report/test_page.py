@@ -117,6 +117,14 @@ def test_a_hostile_run_adds_no_element(tmp_path: Path) -> None:
         assert not [a for _, a in elements if any(name.startswith("on") for name in a)]
 
 
+def test_plotly_is_given_no_element_of_a_hostile_run(tmp_path: Path) -> None:
+    plain = write_run(tmp_path / "plain", records(3000), routes=["a"] * len(HOSTILE))
+    for runs in (measured(hostile_run(tmp_path / "x")), measured(hostile_run(tmp_path / "x"), plain)):
+        for figure in _figures(_page(runs)).values():
+            given = json.dumps([figure["data"], figure["layout"]])
+            assert not re.search("<(/?script|img|a |b )", given)
+
+
 def test_no_unprintable_character_reaches_the_page(tmp_path: Path) -> None:
     text = _page(measured(hostile_run(tmp_path / "x")))
     for character in "\x1b\x00\u202e\u2028":
@@ -230,7 +238,7 @@ def test_counts_that_make_a_run_doubtful_are_said(tmp_path: Path) -> None:
         "3 requests would have been due after the run ended.",
         "2 log lines did not parse",
         "is truncated: 1,999 requests were sent, and requests.npy holds 2,000",
-        "1,996 requests give a p99.9, but not how far to trust it",
+        "1,996 requests are enough for a p99.9, but not for its upper bound",
     ):
         assert says in text
     assert "replay: 1.5 %" not in text, "the run's own name stands before it"

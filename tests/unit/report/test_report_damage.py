@@ -97,7 +97,7 @@ KINDS: list[tuple[str, Spoil, str]] = [
     (
         "unlike repeats",
         lambda run: (run / "run.json").unlink(),
-        "not as many runs of each backend: 2 of slow-disk, 1",
+        "not have the same number of runs of each backend: 2 of slow-disk, 1",
     ),
     ("NaN in a measure", lambda run: add_events(run, measure(float("nan"))), "Values of tea in events.jsonl"),
     ("a measure of two units", lambda run: add_events(run, measure(1), measure(1, "s")), "of a second unit"),

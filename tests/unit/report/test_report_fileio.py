@@ -168,12 +168,12 @@ def test_damaged_lines_are_named_and_the_others_drawn(tmp_path: Path, line: str,
     path.write_text(path.read_text() + line + "\n")
     made = make_report([path])
     assert len(made.fileio) == 70
-    assert "one line is no finished cell" in text_of(made), why
+    assert "one line is not a finished cell" in text_of(made), why
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"a": 1}')
-    with pytest.raises(RunDirectoryError, match="holds no result of plimsoll fileio"):
+    with pytest.raises(RunDirectoryError, match="contains no result of plimsoll fileio"):
         make_report([tmp_path / "other.json"])
 
 

@@ -115,7 +115,7 @@ def test_an_experiment_shows_the_fsyncs_of_its_volumes(tmp_path: Path) -> None:
 def test_damaged_lines_are_named_and_the_others_shown(tmp_path: Path, line: dict[str, Any], why: str) -> None:
     made = make_report([write_cells(tmp_path / "f.jsonl", [etcd("v"), line])])
     assert len(made.fsyncs) == 1
-    assert "one line is no finished cell" in text_of(made), why
+    assert "one line is not a finished cell" in text_of(made), why
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
@@ -124,4 +124,4 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     made = make_report([write_cells(tmp_path / "f.jsonl", [sync(attack), words])])
     assert "<img" not in text_of(made)
     assert "<img" not in json.dumps(figures_of(made))
-    assert "one line is no finished cell" in text_of(made), "words that fio does not have are none"
+    assert "one line is not a finished cell" in text_of(made), "words that fio does not have are none"

@@ -14,7 +14,7 @@ import pytest
 from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
-from plimsoll.analysis.report.sections.host import Binned, PhaseMean, RowFigures, TimeBins, weight_of
+from plimsoll.analysis.report.sections.host import Binned, PhaseMean, RowFigures, TimeBins, change_weight
 from plimsoll.common.files import read_regular_lines
 from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, write_experiment
 from tests.support.hosts import OBSERVER_FAILED_S, arc_reclaim, healthy, write_host
@@ -248,7 +248,7 @@ ALARMS: list[tuple[str, str, float | None, float | None, bool]] = [
 def test_what_stands_out(
     what: str, said: str, before: float | None, during: float | None, stands_out: bool
 ) -> None:
-    assert (weight_of(_row(said), _figures(before, during)) >= 1) is stands_out, what
+    assert (change_weight(_row(said), _figures(before, during)) >= 1) is stands_out, what
 
 
 def test_one_thread_of_many_processors_stands_out(tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ ASIDE = {"what": "set aside", "backend": "nvme", "scenario": "replay", "why": "n
     ("says", "done", "journal", "expected"),
     [
         ("all is done", 4, [BEGUN, ENDED], []),
-        ("it runs on", 3, [BEGUN], ["This is not the end: one has finished 3 of 4 runs, and has not ended."]),
+        ("it runs on", 3, [BEGUN], ["Not finished: one has finished 3 of 4 runs, and has not ended."]),
         (
             "it was resumed after its end",
             4,
             [BEGUN, ENDED, BEGUN],
-            ["This is not the end: one has finished 4 of 4 runs, and has not ended."],
+            ["Not finished: one has finished 4 of 4 runs, and has not ended."],
         ),
         ("it ended too early", 3, [BEGUN, ENDED], ["one ended with 3 of 4 runs."]),
         (
@@ -40,14 +40,14 @@ ASIDE = {"what": "set aside", "backend": "nvme", "scenario": "replay", "why": "n
             [
                 "one ended with 3 of 4 runs.",
                 "Set aside: replay on nvme: no room.",
-                "Failed, and not done since: 0003-replay--nvme--2: no room.",
+                "Failed, and not repeated since: 0003-replay--nvme--2: no room.",
             ],
         ),
         (
             "what is tried again is set aside no more",
             3,
             [BEGUN, ASIDE, ENDED, {"what": "tried again"}, BEGUN],
-            ["This is not the end: one has finished 3 of 4 runs, and has not ended."],
+            ["Not finished: one has finished 3 of 4 runs, and has not ended."],
         ),
     ],
 )
@@ -67,11 +67,11 @@ def test_a_report_made_midway_says_so_at_its_top(tmp_path: Path) -> None:
     (folder / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (BEGUN, hostile)))
     report = make_report([folder])
     page = report.path.read_text()
-    first = f"This is not the end: {folder.name} has finished 2 of 8 runs, and has not ended."
+    first = f"Not finished: {folder.name} has finished 2 of 8 runs, and has not ended."
     assert report.unfinished[0] == first
     assert page.index("<h1>") < page.index(first) < page.index('id="warnings"')
     assert "Set aside: replay on nvme: &lt;script&gt;alert(1)&lt;/script&gt;\\x1b[2J." in page
     assert "of the 8 runs of experiment" not in page  # said once
     with (folder / "journal.jsonl").open("a") as file:
         file.write('{"what": "ended"}\n')
-    assert "This is not the end" not in make_report([folder / "runs"]).path.read_text()
+    assert "Not finished: " not in make_report([folder / "runs"]).path.read_text()

@@ -29,7 +29,7 @@ def test_notes_stand_in_phases_that_are_drawn(
             shown="p99.9",
             width_s=25.0,
             left_out=0,
-            saturators=["zfs-send"],
+            saturators=["zfs send"],
             busy_s=25.0,
             missing=[Missing(phase, "rust", 1, TOO_FEW) for phase in ("before", "after")],
         )

@@ -11,10 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from plimsoll.analysis.evidence.measure import measure_in_detail
-from plimsoll.analysis.report.host_series import disk_latency_of, send_of
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.report import make_report
-from plimsoll.analysis.report.runs import ScenarioFigures, group_by_scenario, number_runs, scenario_figures
+from plimsoll.analysis.report.runs import (
+    ScenarioFigures,
+    disk_latency_of,
+    group_by_scenario,
+    number_runs,
+    scenario_figures,
+    send_of,
+)
 from plimsoll.analysis.statistics.windows import PHASES, PhaseSlices, line_of, make_phase_windows
 from plimsoll.rundir.events import Event, saturation
 from plimsoll.rundir.read import RunDirectory

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Section
-from plimsoll.analysis.report.charts.over_time import lag_chart, tail_chart, throughput_chart
+from plimsoll.analysis.report.charts.over_time import lag_chart, tail_chart, throughput_chart, warming_of
 from plimsoll.analysis.report.charts.scatter import scatter_of
 from plimsoll.analysis.report.charts.scripted import (
     is_scripted,
@@ -24,7 +24,6 @@ from plimsoll.analysis.report.charts.spread import (
     percentile_chart,
     repeats_of,
 )
-from plimsoll.analysis.report.charts.warming import warming_of
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import ScenarioFigures, ScenarioRuns
 
@@ -37,8 +36,8 @@ RUN_CHARTS: list[Callable[[Sequence[ReportRun]], Charts]] = [
     throughput_chart,
     lag_chart,
 ]
-# Of a scripted scenario, also of one run. The text ends the title, and names the scenario among several.
-STEP_CHARTS: list[Callable[[ScenarioRuns, str], Charts]] = [
+# Of a scripted scenario, also of one run.
+STEP_CHARTS: list[Callable[[ScenarioRuns], Charts]] = [
     measures_by_phase_chart,
     phases_chart,
     page_vitals_chart,
@@ -46,7 +45,7 @@ STEP_CHARTS: list[Callable[[ScenarioRuns, str], Charts]] = [
     rates_chart,
 ]
 # Of one scenario on its backends, where there are several runs.
-BACKEND_CHARTS: list[Callable[[ScenarioFigures, str], Charts]] = [
+BACKEND_CHARTS: list[Callable[[ScenarioFigures], Charts]] = [
     scatter_of,
     curves_of,
     heat_of,
@@ -64,8 +63,7 @@ def chart_section(
     """Return the charts that compare the backends, with what `moved` below each scatter; none of one run."""
     found: list[Chart] = []
     for each in compared if sum(len(scenario.runs) for scenario in scenarios) > 1 else ():
-        of = "" if len(compared) == 1 else f": {each.scenario.name}"
-        found += [*step_charts(each.scenario, of), *_with(moved, "scatter", backend_charts(each, of))]
+        found += [*step_charts(each.scenario), *_with(moved, "scatter", backend_charts(each))]
     return Section(charts=found)
 
 
@@ -73,7 +71,7 @@ def run_chart_section(scenarios: Sequence[ScenarioRuns], runs: Sequence[ReportRu
     """Return the charts of single runs, where no backend has several."""
     found = [] if not runs or any(scenario.repeated for scenario in scenarios) else run_charts(runs)
     if len(runs) == 1:
-        found = [*step_charts(scenarios[0], ""), *_with(moved, "tail", found)]
+        found = [*step_charts(scenarios[0]), *_with(moved, "tail", found)]
     return Section(charts=found)
 
 
@@ -82,14 +80,14 @@ def run_charts(runs: Sequence[ReportRun]) -> list[Chart]:
     return _charts(draw(runs) for draw in RUN_CHARTS)
 
 
-def step_charts(scenario: ScenarioRuns, of: str) -> list[Chart]:
-    """Return the charts of a scripted scenario; none of a replay. `of` ends the titles."""
-    return _charts(draw(scenario.few, of) for draw in STEP_CHARTS) if is_scripted(scenario) else []
+def step_charts(scenario: ScenarioRuns) -> list[Chart]:
+    """Return the charts of a scripted scenario; none of a replay."""
+    return _charts(draw(scenario.few) for draw in STEP_CHARTS) if is_scripted(scenario) else []
 
 
-def backend_charts(figures: ScenarioFigures, of: str) -> list[Chart]:
-    """Return the charts that compare the backends of a scenario. `of` ends the titles."""
-    return _charts(draw(figures, of) for draw in BACKEND_CHARTS)
+def backend_charts(figures: ScenarioFigures) -> list[Chart]:
+    """Return the charts that compare the backends of a scenario."""
+    return _charts(draw(figures) for draw in BACKEND_CHARTS)
 
 
 def _with(moved: Moved, key: str, charts: Sequence[Chart]) -> list[Chart]:

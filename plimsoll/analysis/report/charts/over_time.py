@@ -1,34 +1,45 @@
-"""Single runs over their time: the slowest request in a thousand, throughput, the generator's lateness."""
+"""Runs over their time: the slow tail, throughput, the generator's lateness, and how a site warms up."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
 
+from plimsoll.analysis.evidence.host_rows import ARC_HITS
 from plimsoll.analysis.page.chart import (
     NARROW_PX,
     Chart,
     Json,
     TimeUnit,
     axis,
+    choose_scale,
+    colour_of,
     layout,
     log_ticks,
     points,
     time_axis,
     unit_for,
+    upper_median,
 )
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.runs import failures_note
+from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, failures_note, note_of
 from plimsoll.analysis.statistics.percentiles import NEVER_US
 from plimsoll.analysis.statistics.windows import Timeline, Window
 from plimsoll.common.hostile import plotly_text
-from plimsoll.common.units import WRONG_ANSWER, at_least, counted, milliseconds, seconds, significant
+from plimsoll.common.units import WRONG_ANSWER, at_least, counted, listed, milliseconds, seconds, significant
 from plimsoll.rundir.events import Span
 
 _LINE_POINTS = 60  # a straight line is a curve on a log scale
 _BY_THE_SECOND_S = 20
 _LABEL_LENGTH, _LABEL_PX, _LABEL_LINE_PX, _LABEL_LINES = 40, 6.5, 14, 3  # of spans
 _MOST_SPANS = 40
+_SHOWN = ("p99.9", "p99")
+_FEWEST = 2  # minutes that make a curve
+_MINUTE_NS = 60_000_000_000
+_MOST_MINUTES = 24 * 60
+_GAP = 0.1
 
 
 def tail_chart(runs: Sequence[ReportRun]) -> Chart:
@@ -40,16 +51,17 @@ def tail_chart(runs: Sequence[ReportRun]) -> Chart:
             data.append(_slowest(run, unit))
         data += _windows(run, runs, unit)
     shown = sorted({run.statistics.windows.shown for run in runs})
-    y_axis = axis("response time (ms)", _scale(runs)) | log_ticks(
-        [y for trace in data for y in trace["y"] if y]
-    )
+    every = [run.statistics.windows for run in runs]
+    drawn = [each.drawn_ms(window) or 0.0 for each in every for window in each.windows]
+    scale = choose_scale(drawn, 8, upper_median)  # linear would press the ordinary windows into the axis
+    ticks = log_ticks([y for trace in data for y in trace["y"] if y])
     return Chart(
         key="tail",
         title=f"{_heading(shown)} over time",
         caption=_caption(runs),
         data=data,
-        layout=layout(time_axis(unit), y_axis, **span_shapes(runs, unit)),
-        scale=_scale(runs),
+        layout=layout(time_axis(unit), axis("response time (ms)", scale) | ticks, **span_shapes(runs, unit)),
+        scale=scale,
     )
 
 
@@ -142,7 +154,12 @@ def _line(run: ReportRun, runs: Sequence[ReportRun], unit: TimeUnit) -> list[Jso
 
 def _slowest(run: ReportRun, unit: TimeUnit) -> Json:
     timeline = run.statistics.timeline
-    slots = [slot for slot in range(timeline.used) if timeline.due[slot] and not _unknown(timeline, slot)]
+    slots = [
+        slot
+        for slot in range(timeline.used)
+        # of one that failed nobody may know how long it would have taken
+        if timeline.due[slot] and not (timeline.failed[slot] and timeline.slowest_us[slot] >= NEVER_US)
+    ]
     values = [float(timeline.slowest_us[slot]) / 1000 for slot in slots]
     return points(
         f"slowest of each {seconds(timeline.width_s)}",
@@ -156,11 +173,6 @@ def _slowest(run: ReportRun, unit: TimeUnit) -> Json:
         hoverinfo="text",
         marker={"size": 4, "color": "var(--faint)"},
     )
-
-
-def _unknown(timeline: Timeline, slot: int) -> bool:
-    """Return whether it is unknown how long the slowest of a slice took, since it failed."""
-    return bool(timeline.failed[slot]) and int(timeline.slowest_us[slot]) >= NEVER_US
 
 
 def _slowest_of(value_ms: float, timeline: Timeline, slot: int) -> str:
@@ -180,18 +192,6 @@ def _hover(run: ReportRun, runs: Sequence[ReportRun], window: Window) -> str:
         f"p50 {times.shown('p50')}, slowest {times.shown('max')}<br>"
         f"{counted(window.n, 'request')}, {seconds(window.start_s)} to {seconds(window.stop_s)}{merged}"
     )
-
-
-def _scale(runs: Sequence[ReportRun]) -> str:
-    """Return log where a linear scale would press the ordinary windows into the axis."""
-    values = [
-        value
-        for run in runs
-        for window in run.statistics.windows.windows
-        if (value := run.statistics.windows.drawn_ms(window))
-    ]
-    values.sort()
-    return "log" if values and values[-1] > 8 * values[len(values) // 2] else "linear"
 
 
 def throughput_chart(runs: Sequence[ReportRun]) -> Chart:
@@ -358,3 +358,183 @@ def _span_labels(spans: Sequence[Span], whole_s: float, unit: TimeUnit) -> list[
 def trace_name(run: ReportRun, runs: Sequence[ReportRun], name: str) -> str:
     """Return a legend entry: with one run what is shown, with several whose it is too."""
     return name if len(runs) == 1 else f"{plotly_text(run.label)} {name}".strip()
+
+
+@dataclass(frozen=True)
+class Warming:
+    """One backend (hostile name), its colour, and by minute, from 1 on, the medians of its runs.
+
+    `tail_ms` has the runs that it is of, too; a minute without enough requests, or without figures of a
+    cache, is not there.
+    """
+
+    name: str
+    shade: int
+    tail_ms: dict[int, tuple[float, int]]
+    hit_percent: dict[int, float]
+
+
+def warming_of(figures: ScenarioFigures) -> Chart | None:
+    """Return the curves by minute; None where the lab started no clone, or no run is long enough for two."""
+    scenario = figures.scenario.few
+    if not any(_started(run) for run in scenario.runs):
+        return None
+    for shown in _SHOWN:
+        backends = [_warming(backend, shown) for backend in scenario.backends]
+        longest = max((len(each.tail_ms) for each in backends), default=0)
+        minutes = max((len(run.statistics.minutes) for run in scenario.runs), default=0)
+        if longest >= _FEWEST and longest * 2 > minutes:
+            break
+    else:
+        return None
+    caption = (
+        f"The {shown} of the requests due in each minute, the median of a backend's runs; those of the "
+        f"warm-up are left out."
+    )
+    storages = (run.directory.facts.storage for run in scenario.runs)
+    if states := dict.fromkeys(one.cache.state for one in storages if one and one.cache):
+        caption += f" Caches at the start: {listed(list(states))}."
+    if any(each.hit_percent for each in backends):
+        caption += " Below, how much of what was asked of ZFS was in its cache (ARC)."
+    busy = _busy_minutes(scenario.runs)
+    caption += " The saturator's time is shaded." if busy else ""
+    caption += note_of(run.statistics for run in scenario.runs)
+    drawn = [each for each in backends if each.tail_ms]
+    return warming_chart(f"warming-{scenario.number}", scenario.title_end, drawn, shown, busy, caption)
+
+
+def _started(run: ReportRun) -> bool:
+    """Return whether the lab started the clone for this run."""
+    storage = run.directory.facts.storage
+    return storage is not None and storage.cache is not None
+
+
+def _warming(backend: BackendRuns, shown: str) -> Warming:
+    runs = [run for run in backend.runs if _started(run)]
+    tails = [
+        {
+            place: ms
+            for place, minute in enumerate(run.statistics.minutes, 1)
+            if (ms := minute.figures.least_ms(shown)) is not None
+        }
+        for run in runs
+    ]
+    hits = [hits_by_minute(run) for run in runs]
+    return Warming(
+        backend.called,
+        backend.shade,
+        {at: (median(each), len(each)) for at, each in _by_minute(tails)},
+        {at: median(each) for at, each in _by_minute(hits)},
+    )
+
+
+def hits_by_minute(run: ReportRun) -> dict[int, float]:
+    """Return the mean share of hits in the ARC, in percent, by minute of the run; none where nobody knows."""
+    columns = run.host.samples.columns
+    t_ns, percent = columns.get("t_ns"), columns.get(ARC_HITS)
+    if t_ns is None or percent is None:
+        return {}
+    known = (percent >= 0) & (percent <= 100) & (t_ns >= 0) & (t_ns < _MOST_MINUTES * _MINUTE_NS)
+    minutes = t_ns[known] // _MINUTE_NS
+    return {int(at) + 1: float(percent[known][minutes == at].mean()) for at in np.unique(minutes)}
+
+
+def _by_minute(runs: Iterable[dict[int, float]]) -> list[tuple[int, list[float]]]:
+    every = list(runs)
+    minutes = sorted({at for each in every for at in each})
+    return [(at, [each[at] for each in every if at in each]) for at in minutes]
+
+
+def _busy_minutes(runs: Iterable[ReportRun]) -> tuple[float, float] | None:
+    """Return from when to when the saturator ran, in minutes after the start: medians of the runs.
+
+    Half a minute is added, since a minute's point stands in its middle.
+    """
+    spans = [
+        (busy.start_ns, run.elapsed_s * 1e9 if busy.stop_ns is None else busy.stop_ns)
+        for run in runs
+        if (busy := run.saturation)
+    ]
+    if not spans:
+        return None
+    starts, stops = zip(*spans, strict=True)
+    return median(starts) / _MINUTE_NS + 0.5, median(stops) / _MINUTE_NS + 0.5
+
+
+def warming_chart(
+    key: str, of: str, backends: Sequence[Warming], shown: str, busy: tuple[float, float] | None, caption: str
+) -> Chart:
+    """Return the curves of `backends`, of which one at least has a minute; `of` ends the title (hostile).
+
+    `shown` is the statistic; `busy` says from when to when the saturator ran, in minutes after the start.
+    """
+    hits = any(each.hit_percent for each in backends)
+    data: list[Json] = []
+    for each in backends:
+        data.append(_tail(each, shown))
+        if hits:
+            data.append(_hits(each))
+    values = [value for each in backends for value, _ in each.tail_ms.values()]
+    scale = choose_scale(values, 8)
+    x_axis = axis("minutes after the start") | {"dtick": 1, "rangemode": "normal"}
+    if max(minute for each in backends for minute in each.tail_ms) > 20:
+        del x_axis["dtick"]
+    y_axis = axis(f"{shown} (ms)", scale) | (log_ticks(values) if scale == "log" else {})
+    more: Json = {}
+    if hits:
+        y_axis |= {"domain": [0.5 + _GAP / 2, 1]}
+        x_axis |= {"anchor": "y2"}
+        more["yaxis2"] = axis("cache hits (%)") | {"domain": [0, 0.5 - _GAP / 2], "range": [0, 102]}
+    if busy:
+        box = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "opacity": 0.12}
+        edges = {"x0": busy[0], "x1": busy[1], "fillcolor": "var(--muted)", "line": {"width": 0}}
+        more["shapes"] = [box | edges]
+    return Chart(
+        key=key,
+        title=f"Warming up: {shown} by minute after a start{of}",
+        caption=caption,
+        data=data,
+        layout=layout(x_axis, y_axis, **more),
+        scale=scale,
+        tall=int(hits),
+    )
+
+
+def _tail(each: Warming, shown: str) -> Json:
+    name = plotly_text(each.name)
+    return _curve(each) | points(
+        name,
+        [float(minute) for minute in each.tail_ms],
+        [value for value, _ in each.tail_ms.values()],
+        hovertext=[
+            f"{name}<br>minute {minute}: {shown} <b>{milliseconds(value)}</b>, the median of "
+            f"{counted(runs, 'run')}"
+            for minute, (value, runs) in each.tail_ms.items()
+        ],
+    )
+
+
+def _hits(each: Warming) -> Json:
+    name = plotly_text(each.name)
+    return _curve(each) | points(
+        name,
+        [float(minute) for minute in each.hit_percent],
+        list(each.hit_percent.values()),
+        hovertext=[
+            f"{name}<br>minute {minute}: <b>{significant(value)} %</b> of what was asked for was in the cache"
+            for minute, value in each.hit_percent.items()
+        ],
+        yaxis="y2",
+        showlegend=False,
+    )
+
+
+def _curve(each: Warming) -> Json:
+    colour = colour_of(each.shade)
+    return {
+        "mode": "lines+markers",
+        "line": {"color": colour, "width": 2},
+        "marker": {"color": colour, "size": 7},
+        "hoverinfo": "text",
+        "legendgroup": f"backend {each.shade}",
+    }

@@ -17,6 +17,7 @@ from plimsoll.analysis.page.chart import (
     Missing,
     TimeUnit,
     axis,
+    choose_scale,
     colour_of,
     layout,
     log_ticks,
@@ -25,6 +26,7 @@ from plimsoll.analysis.page.chart import (
     points,
     rounded,
     unit_for,
+    upper_median,
 )
 from plimsoll.analysis.report.runs import BackendFigures, ScenarioFigures, note_of
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
@@ -86,26 +88,27 @@ class Scatter:
     missing: Sequence[Missing] = ()
 
 
-def scatter_of(figures: ScenarioFigures, of: str) -> Chart:
+def scatter_of(figures: ScenarioFigures) -> Chart:
     """Return the scatter of all windows: the slow tail of each backend over time."""
+    saturators = [name.replace("-", " ") for name in figures.scenario.saturators]
     drawn = scatter_chart(
         Scatter(
             key=f"scatter-{figures.scenario.number}",
-            of=of,
-            backends=[_shown(each, figures.scenario.saturators) for each in figures.backends],
+            of=figures.scenario.title_end,
+            backends=[_shown(each, saturators) for each in figures.backends],
             shown=figures.windows.shown,
             width_s=figures.windows.width_s,
             left_out=figures.windows.left_out,
             failures=note_of(run.statistics for run in figures.scenario.runs),
-            saturators=figures.scenario.saturators,
+            saturators=saturators,
             busy_s=figures.scenario.busy_s,
             missing=too_few_for_windows(figures.few),
         )
     )
-    return replace(drawn, choices=_choices(figures))
+    return replace(drawn, choices=choices_of(figures))
 
 
-def _choices(figures: ScenarioFigures) -> list[Choice]:
+def choices_of(figures: ScenarioFigures) -> list[Choice]:
     """Return which backends the reader can choose; none where all of them are shown."""
     if not figures.scenario.crowded:
         return []
@@ -115,7 +118,7 @@ def _choices(figures: ScenarioFigures) -> list[Choice]:
 
 
 def _shown(each: BackendFigures, saturators: Sequence[str]) -> ScatterBackend:
-    saturator = saturators[0].replace("-", " ") if len(saturators) == 1 else "saturator"
+    saturator = saturators[0] if len(saturators) == 1 else "saturator"
     return ScatterBackend(
         name=each.backend.called,
         shade=each.backend.shade,
@@ -147,10 +150,11 @@ def scatter_chart(scatter: Scatter) -> Chart:
         for place, row in enumerate(rows, 2):
             data += row_traces(backend, backend.rows[row], place, (first_s, last_s), unit)
     values = [value for window in every if (value := window.drawn_ms)]
-    scale = _scale(values)
+    scale = choose_scale(values, 8, upper_median)
+    during = f" while {' and '.join(scatter.saturators)} runs" if scatter.saturators else " over time"
     return Chart(
         key=scatter.key,
-        title=f"{_heading(scatter.shown)}{_while(scatter)}{scatter.of}",
+        title=f"{_heading(scatter.shown)}{during}{scatter.of}",
         caption=_caption(scatter, every),
         data=data,
         layout=_layout(scatter, [titles[row] for row in rows], (first_s, last_s), unit, scale, values),
@@ -288,23 +292,13 @@ def _heading(shown: str) -> str:
     }.get(shown, "The slowest requests")
 
 
-def _while(scatter: Scatter) -> str:
-    if not scatter.saturators:
-        return " over time"
-    return f" while {' and '.join(_spoken(name) for name in scatter.saturators)} runs"
-
-
-def _spoken(saturator: str) -> str:
-    return saturator.replace("-", " ")
-
-
 def _caption(scatter: Scatter, every: Sequence[PhaseWindow]) -> str:
     what = "the slowest" if scatter.shown == "max" else f"the {scatter.shown}"
     text = f"Each point is {what} of the requests of one run that were due in {seconds(scatter.width_s)}"
     if any(window.widened for window in every):
         text += " (hollow: in a longer time, where there were fewer)"
     text += "; the lines are straight averages"
-    text += f" while {' and '.join(map(_spoken, scatter.saturators))} ran" if scatter.saturators else ""
+    text += f" while {' and '.join(scatter.saturators)} ran" if scatter.saturators else ""
     text += ". Below, means of all repeats. Click a backend in the legend to hide or show it."
     if scatter.shown != "p99.9":
         text += " A p99.9 needs at least 1,000 requests, and most runs have fewer."
@@ -316,11 +310,6 @@ def _caption(scatter: Scatter, every: Sequence[PhaseWindow]) -> str:
     return text + scatter.failures
 
 
-def _scale(values: list[float]) -> str:
-    ordered = sorted(values)
-    return "log" if ordered and ordered[-1] > 8 * ordered[len(ordered) // 2] else "linear"
-
-
 def _layout(
     scatter: Scatter,
     titles: list[str],
@@ -329,7 +318,7 @@ def _layout(
     scale: str,
     values: list[float],
 ) -> Json:
-    since = f"{_spoken(scatter.saturators[0])} started" if scatter.saturators else "the start of the run"
+    since = f"{scatter.saturators[0]} started" if scatter.saturators else "the start of the run"
     if len(scatter.saturators) > 1:
         since = "the saturator started"
     span_s = edges_s[1] - edges_s[0]
@@ -365,7 +354,7 @@ def _layout(
                 "y": 1,
                 "yref": "paper",
                 "yanchor": "top",
-                "text": " and ".join(map(plotly_text, map(_spoken, scatter.saturators))),
+                "text": " and ".join(map(plotly_text, scatter.saturators)),
                 "showarrow": False,
                 "font": {"size": 12, "color": "var(--muted)"},
             }

@@ -12,9 +12,20 @@ https://web.dev/articles/defining-core-web-vitals-thresholds.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 
-from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
+from plimsoll.analysis.page.chart import (
+    Chart,
+    Json,
+    axis,
+    choose_scale,
+    colour_of,
+    layout,
+    log_ticks,
+    points,
+    rounded,
+)
 from plimsoll.analysis.report.measured_run import MeasuredValues, ReportRun
 from plimsoll.analysis.report.runs import ScenarioRuns
 from plimsoll.analysis.statistics.windows import PHASES
@@ -34,7 +45,6 @@ _WIDEST = 0.12  # of the figure's width, one bar
 _MOST_LABELLED = 16  # bars with their figure written on them; of more, the highest of each backend
 _HALF = 18  # letters of a long name, from each end
 _TOPS = " On the log scale only the tops of the bars mean something."
-_LOG_FROM = 30  # times as high as the lowest bar
 _GAP = 0.045
 
 
@@ -91,7 +101,7 @@ def is_scripted(scenario: ScenarioRuns) -> bool:
     return not any(each.logs or each.own_scenario == REPLAY for each in facts)
 
 
-def steps_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
+def steps_chart(scenario: ScenarioRuns) -> Chart | None:
     """Return the medians of what took more than one request, and of the steps that took longest."""
     measures = {run.number: _times(run.values) for run in scenario.runs}
     steps = {run.number: _steps(run) for run in scenario.runs}
@@ -115,14 +125,14 @@ def steps_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
             "of those requests failed, and their time-out is not known."
         )
     title = (
-        f"How long each step took{', in whole runs' if scenario.saturators else ''}{of}"
+        f"How long each step took{', in whole runs' if scenario.saturators else ''}{scenario.title_end}"
         if is_scripted(scenario)
-        else f"Medians of the kinds of request{of}"
+        else f"Medians of the kinds of request{scenario.title_end}"
     )
     return bars_chart(f"steps-{scenario.number}", title, caption, names, backends)
 
 
-def phases_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
+def phases_chart(scenario: ScenarioRuns) -> Chart | None:
     """Return how long each phase took, such as those of an upgrade; None where nothing has phases."""
     levels = {run.number: _levels(run.values, lambda name: name.startswith(PHASE)) for run in scenario.runs}
     longest = _longest(levels.values())
@@ -140,7 +150,9 @@ def phases_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
         "backend's runs. A phase that was too short to be seen has no bar."
     )
     shown = [name.removeprefix(PHASE) for name in names]
-    return bars_chart(f"phases-{scenario.number}", f"How long each phase took{of}", caption, shown, backends)
+    return bars_chart(
+        f"phases-{scenario.number}", f"How long each phase took{scenario.title_end}", caption, shown, backends
+    )
 
 
 def _folded(levels: Levels, others: Sequence[str], name: str) -> Levels:
@@ -152,7 +164,7 @@ def _folded(levels: Levels, others: Sequence[str], name: str) -> Levels:
     return kept
 
 
-def measures_by_phase_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
+def measures_by_phase_chart(scenario: ScenarioRuns) -> Chart | None:
     """Return what took more than one request, before, during and after; None of what has but one phase."""
     levels = {
         run.number: {
@@ -175,16 +187,15 @@ def measures_by_phase_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
         return None
     names = [place for each in places for place in each]
     backends = _backend_bars(scenario, names, lambda run: levels[run.number])
-    saturators = " and ".join(name.replace("-", " ") for name in scenario.saturators)
     caption = (
-        f"During is while {saturators} ran; what took time belongs to the phase in which it began. Each "
-        "point is the median of one run in that phase, each bar the median of a backend's runs."
+        f"During is while {scenario.saturators_label} ran; what took time belongs to the phase in which it "
+        "began. Each point is the median of one run in that phase, each bar the median of a backend's runs."
     )
-    title = f"How long it took, before, during and after{of}"
+    title = f"How long it took, before, during and after{scenario.title_end}"
     return bars_chart(f"measures-{scenario.number}", title, caption, names, backends)
 
 
-def rates_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
+def rates_chart(scenario: ScenarioRuns) -> Chart | None:
     """Return how much each backend did a second, such as MB/s; None where no rate was measured."""
     levels = {
         run.number: {
@@ -199,7 +210,7 @@ def rates_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
         return None
     return bars_chart(
         f"rates-{scenario.number}",
-        f"How much a second{of}",
+        f"How much a second{scenario.title_end}",
         "Each point is the median of one run, each bar the median of a backend's runs. More is better.",
         names,
         _backend_bars(scenario, names, lambda run: levels[run.number]),
@@ -208,7 +219,7 @@ def rates_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
     )
 
 
-def page_vitals_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
+def page_vitals_chart(scenario: ScenarioRuns) -> Chart | None:
     """Return the page vitals: p75 where most runs have four loads or more of most pages, else medians."""
     found = [
         PageVitals(
@@ -218,7 +229,11 @@ def page_vitals_chart(scenario: ScenarioRuns, of: str) -> Chart | None:
         )
         for backend in scenario.backends
     ]
-    return vitals_chart(f"vitals-{scenario.number}", of, found) if any(each.runs for each in found) else None
+    return (
+        vitals_chart(f"vitals-{scenario.number}", scenario.title_end, found)
+        if any(each.runs for each in found)
+        else None
+    )
 
 
 def _of(each: MeasuredValues) -> Iterable[tuple[str, str, tuple[float, float | None, int]]]:
@@ -305,7 +320,7 @@ def bars_chart(
     middles = [median(level.value for level in at) for each in backends for at in each.at if at]
     data = bar_traces(backends, places, said)
     positive = [value for value in middles if 0 < value < math.inf]
-    scale = "log" if positive and max(positive) > _LOG_FROM * min(positive) else "linear"
+    scale = choose_scale(positive, 30)
     return Chart(
         key=key,
         title=title,
@@ -468,7 +483,7 @@ def vitals_chart(key: str, of: str, backends: Sequence[PageVitals]) -> Chart:
     height = (1 + _GAP) / len(shown)
     for place, name in enumerate(shown):
         vital, number = VITALS[name], "" if not place else str(place + 1)
-        said = milliseconds if vital.unit == "ms" else _score
+        said = milliseconds if vital.unit == "ms" else partial(significant, digits=2)
         bars = [_vital_bars(each, name, pages, by_p75) for each in backends]
         data += bar_traces(bars, pages, said, f"y{number}", legend=not place)
         top = max((level.value for each in bars for at in each.at for level in at), default=0.0)
@@ -480,9 +495,10 @@ def vitals_chart(key: str, of: str, backends: Sequence[PageVitals]) -> Chart:
             shapes.append(
                 line | {"y0": limit, "y1": limit, "line": {"color": colour, "width": 1.5, "dash": dash}}
             )
-            labels.append(
-                _label(limit, f"{word} {'≤' if word == 'good' else '&gt;'} {said(limit)}", colour, number)
-            )
+            text = f"{word} {'≤' if word == 'good' else '&gt;'} {said(limit)}"
+            at: Json = {"x": 1.005, "xref": "paper", "xanchor": "left", "showarrow": False}
+            at |= {"y": limit, "yref": f"y{number}", "yanchor": "middle"}
+            labels.append(at | {"text": text, "font": {"size": 10, "color": colour}})
         from_top = 1 - place * height
         axes[f"yaxis{number}"] = axis(f"{name.upper()} ({vital.unit})") | {
             "domain": [max(round(from_top - height + _GAP, 4), 0), round(from_top, 4)],
@@ -529,19 +545,3 @@ def _caption(shown: Sequence[str], by_p75: bool) -> str:
     if not by_p75:
         text += " A p75 takes four page loads a run."
     return text
-
-
-def _label(at: float, text: str, colour: str, number: str) -> Json:
-    place = {
-        "x": 1.005,
-        "xref": "paper",
-        "xanchor": "left",
-        "y": at,
-        "yref": f"y{number}",
-        "yanchor": "middle",
-    }
-    return place | {"text": text, "showarrow": False, "font": {"size": 10, "color": colour}}
-
-
-def _score(value: float) -> str:
-    return significant(value, 2)

@@ -13,6 +13,7 @@ from plimsoll.analysis.page.chart import (
     Repeats,
     RunPoint,
     axis,
+    choose_scale,
     colour_of,
     layout,
     log_ticks,
@@ -24,7 +25,7 @@ from plimsoll.analysis.page.chart import (
 )
 from plimsoll.analysis.report.charts.over_time import span_shapes, time_unit, trace_name
 from plimsoll.analysis.report.charts.scatter import (
-    _choices,
+    choices_of,
     too_few_for_runs,
 )
 from plimsoll.analysis.report.charts.scripted import is_scripted, steps_chart
@@ -66,7 +67,7 @@ class Slices:
     zero_s: float
 
 
-def curves_of(figures: ScenarioFigures, of: str) -> Chart | None:
+def curves_of(figures: ScenarioFigures) -> Chart | None:
     """Return the percentile curve of each backend, in the phase that matters most."""
     when = "while the saturator ran" if figures.saturated else "of the whole run"
     failures = note_of(run.statistics for run in figures.scenario.runs)
@@ -76,21 +77,24 @@ def curves_of(figures: ScenarioFigures, of: str) -> Chart | None:
     if not curves:
         return None
     drawn = pooled_chart(
-        f"curves-{figures.scenario.number}", f"How slow, for how many, {when}{of}", curves, failures
+        f"curves-{figures.scenario.number}",
+        f"How slow, for how many, {when}{figures.scenario.title_end}",
+        curves,
+        failures,
     )
-    return replace(drawn, choices=_choices(figures))
+    return replace(drawn, choices=choices_of(figures))
 
 
-def heat_of(figures: ScenarioFigures, of: str) -> list[Chart]:
+def heat_of(figures: ScenarioFigures) -> list[Chart]:
     """Return a heat map of each of the first backends, all their repeats together."""
-    if not figures.scenario.repeated or _requests(figures) < _FEWEST_OF_HEAT:
+    if not figures.scenario.repeated or figures.scenario.requests < _FEWEST_OF_HEAT:
         return []
     saturators = [name.replace("-", " ") for name in figures.scenario.saturators]
     since = f"{' or '.join(saturators)} started" if saturators else "the start of the run"
     return [
         pooled_heat_chart(
             f"heat-{figures.scenario.number}-{place}",
-            f"All response times on {each.backend.called}{of}",
+            f"All response times on {each.backend.called}{figures.scenario.title_end}",
             since,
             figures.scenario.busy_s,
             [_slices(run) for run in each.backend.runs],
@@ -101,7 +105,7 @@ def heat_of(figures: ScenarioFigures, of: str) -> list[Chart]:
     ]
 
 
-def repeats_of(figures: ScenarioFigures, of: str) -> Chart | None:
+def repeats_of(figures: ScenarioFigures) -> Chart | None:
     """Return every run's p99.9 in each phase; p99 where that is too much to ask; else the steps' medians.
 
     None where a scripted scenario is too small for either: its steps have a chart already.
@@ -112,12 +116,8 @@ def repeats_of(figures: ScenarioFigures, of: str) -> Chart | None:
             phase.requests for each in figures.backends for r in each.repeats for phase in r.phases.values()
         ]
         if sum(count >= enough for count in counts) * 2 > len(counts):
-            return _run_level(figures.few, f"repeats-{figures.scenario.number}", of, shown)
-    return None if is_scripted(figures.scenario) else steps_chart(figures.scenario, of)
-
-
-def _requests(figures: ScenarioFigures) -> int:
-    return sum(run.statistics.requests for run in figures.scenario.runs)
+            return _run_level(figures.few, f"repeats-{figures.scenario.number}", shown)
+    return None if is_scripted(figures.scenario) else steps_chart(figures.scenario)
 
 
 def _slices(run: ReportRun) -> Slices:
@@ -126,7 +126,7 @@ def _slices(run: ReportRun) -> Slices:
     return Slices(timeline.heat[: timeline.used], timeline.width_s, zero_s)
 
 
-def _run_level(figures: ScenarioFigures, key: str, of: str, shown: str) -> Chart:
+def _run_level(figures: ScenarioFigures, key: str, shown: str) -> Chart:
     backends = [
         Repeats(
             each.backend.called,
@@ -147,7 +147,9 @@ def _run_level(figures: ScenarioFigures, key: str, of: str, shown: str) -> Chart
         "the points of two backends overlap, the runs do not tell the backends apart."
     )
     missing = too_few_for_runs(figures, shown)
-    return repeats_chart(key, f"Every repeat, {shown}{of}", caption, figures.phases, backends, missing)
+    return repeats_chart(
+        key, f"Every repeat, {shown}{figures.scenario.title_end}", caption, figures.phases, backends, missing
+    )
 
 
 def _point(repeat: RepeatFigures, phase: str, shown: str) -> RunPoint | None:
@@ -172,7 +174,7 @@ def percentile_chart(runs: Sequence[ReportRun]) -> Chart:
         data.append(_curve(run, runs, "response", {"color": run.chart_colour, "width": 2.5}))
     x_axis = _x_axis(max(run.statistics.samples["response"].n for run in runs))
     values = [value for trace in data for value in trace["y"] if value]
-    scale = "log" if values and max(values) > 50 * min(values) else "linear"
+    scale = choose_scale(values, 50)
     return Chart(
         key="percentiles",
         title="How slow, for how many",
@@ -216,7 +218,7 @@ def pooled_chart(
         for name, shade, curve in curves
     ]
     values = [value for trace in data for value in trace["y"] if value]
-    scale = "log" if values and max(values) > 50 * min(values) else "linear"
+    scale = choose_scale(values, 50)
     return Chart(
         key=key,
         title=title,
@@ -258,7 +260,7 @@ def _curve(run: ReportRun, runs: Sequence[ReportRun], sample: str, line: Json) -
     )
 
 
-def heat_chart(run: ReportRun, alone: Sequence[ReportRun]) -> Chart:
+def _heat_chart(run: ReportRun, alone: Sequence[ReportRun]) -> Chart:
     """Return the heat map of `run`; `alone` is what shares its time axis."""
     unit = time_unit(alone)
     timeline = run.statistics.timeline
@@ -280,7 +282,7 @@ def heat_chart(run: ReportRun, alone: Sequence[ReportRun]) -> Chart:
 
 def heat_charts(runs: Sequence[ReportRun]) -> list[Chart]:
     """Return a heat map of each of the first runs."""
-    return [heat_chart(run, runs) for run in runs[:_MOST_MAPS] if run.statistics.timeline.heat.any()]
+    return [_heat_chart(run, runs) for run in runs[:_MOST_MAPS] if run.statistics.timeline.heat.any()]
 
 
 def pooled_heat_chart(

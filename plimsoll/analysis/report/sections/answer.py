@@ -7,7 +7,7 @@ from statistics import fmean
 
 from plimsoll.analysis.evidence.order import RunPlace, find_order
 from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
-from plimsoll.analysis.report.measured_run import MeasuredValues, ReportRun, Values
+from plimsoll.analysis.report.measured_run import ReportRun, Values
 from plimsoll.analysis.report.runs import (
     AMONG,
     BackendRuns,
@@ -24,7 +24,7 @@ from plimsoll.common.units import at_least, counted, listed, milliseconds, signi
 _CAPTION = (
     "A typical run: the geometric mean of the runs' own figures, each run counting once; below, the requests "
     "of all repeats are pooled. How sure: a permutation test of all pairs of backends (docs/statistics.md). "
-    "To hold it to limits run plimsoll compare, to have a document to sign plimsoll signoff."
+    "To judge it by limits, run plimsoll compare; for a document to sign, plimsoll signoff."
 )
 _P50 = PERCENTILES["p50"]
 _OfRun = dict[int, tuple[float, bool]]  # by the run's number: its figure, and whether it is but a lower bound
@@ -36,7 +36,7 @@ def answers(compared: Sequence[ScenarioFigures], doubts: int) -> list[Section]:
     `doubts` is how many grave warnings say that the figures are not to be trusted.
     """
     found = [each for figures in compared if (each := rank_backends(figures))]
-    return [_answer(each, len(compared) == 1, doubts) for each in found]
+    return [_answer(each, doubts) for each in found]
 
 
 def answer_lines(compared: Sequence[ScenarioFigures], doubts: int) -> list[str]:
@@ -62,6 +62,11 @@ class RankedBackend:
     values: dict[int, float]
     bounds: int
     unknown: int
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return len(self.values) + self.unknown
 
     @property
     def failed(self) -> int:
@@ -121,7 +126,7 @@ class Ranking:
     leads: list[Lead]
 
 
-def _answer(stands: Ranking, alone: bool, doubts: int) -> Section:
+def _answer(stands: Ranking, doubts: int) -> Section:
     nearest = stands.leads[0] if stands.leads else None
     # The nearest, which decides, and the one that is farthest off: often that which is to be replaced.
     told = [stands.leads[at] for at in sorted({0, len(stands.leads) - 1})] if stands.leads else []
@@ -130,9 +135,8 @@ def _answer(stands: Ranking, alone: bool, doubts: int) -> Section:
         *(_how_much(stands, lead, doubts) for lead in told),
         _how_sure(stands, nearest, doubts),
     ]
-    of = "" if alone else f"{stands.figures.scenario.name}: "
     return Section(
-        title=f"Which backend is faster: {of}{_what(stands)}",
+        title=f"Which backend is faster{stands.figures.scenario.title_end}: {_what(stands)}",
         sentences=[Sentence(_sentence(stands, doubts))],
         figures=big,
         caption=_CAPTION,
@@ -202,7 +206,7 @@ def _sentence(stands: Ranking, doubts: int) -> str:
     took = "took" if subject.is_time else "was"
     text = f"{_what(stands, as_begin=True)} {took}, in a typical run, {listed(parts)}."
     if failed := [one for one in stands.standings if one.failed]:
-        named = [f"{one.failed} of {_runs_of(one)} on {one.backend.called}" for one in failed]
+        named = [f"{one.failed} of {counted(one.runs, 'run')} on {one.backend.called}" for one in failed]
         text += f" It is a failure's in {listed(named)}, and so at least that."
     if doubts:
         says = "says" if doubts == 1 else "say"
@@ -220,8 +224,7 @@ def _what(stands: Ranking, as_begin: bool = False) -> str:
     """Return what the figures are of and when: as a sentence begins, or as a title goes on."""
     subject = stands.subject
     name = AMONG[subject.name] if subject.is_percentile else f"“{subject.name.replace('_', ' ')}”"
-    while_ = " and ".join(spoken(saturator) for saturator in stands.figures.scenario.saturators)
-    when = f"while {while_} ran" if subject.phase == "during" else ""
+    when = f"while {stands.figures.scenario.saturators_label} ran" if subject.phase == "during" else ""
     if not as_begin:
         return f"{name} {when}".strip()
     text = f"{when}, {name}" if when else name
@@ -265,10 +268,6 @@ def _chance(lead: Lead) -> str:
     return f"if both were equal, a gap this large would occur in {often} experiments"
 
 
-def _runs_of(one: RankedBackend) -> str:
-    return counted(len(one.values) + one.unknown, "run")
-
-
 def _json(stands: Ranking, doubts: int) -> dict[str, object]:
     return {
         "scenario": stands.figures.scenario.name,
@@ -280,7 +279,7 @@ def _json(stands: Ranking, doubts: int) -> dict[str, object]:
             {
                 "backend": one.backend.name,
                 "level": None if one.unknown else one.level,
-                "runs": len(one.values) + one.unknown,
+                "runs": one.runs,
                 "failed_runs": one.failed,
             }
             for one in stands.standings
@@ -375,19 +374,14 @@ def _own_measure(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
         return None
     for phase in (*(("during",) if figures.saturated else ()), WHOLE_RUN[0]):
         all_of = [run.phase_values.get(phase) if phase == "during" else run.values for run in runs]
-        values = [_values_of(each, name) for each in all_of]
-        if None not in values:
+        found = [each.values.get(name) if each else None for each in all_of]
+        there = [each for each in found if each and (each.values or each.failed)]
+        if len(there) == len(runs):
             break
-    there = [each for each in values if each is not None]
     units = {"ms" if each.unit in MS_OF else each.unit for each in there}
     if len(there) < len(runs) or len(units) != 1:
         return None
     return Subject(name, phase, units.pop(), is_percentile=False), _medians(runs, there)
-
-
-def _values_of(found: MeasuredValues | None, name: str) -> Values | None:
-    values = found.values.get(name) if found else None
-    return values if values and (values.values or values.failed) else None
 
 
 def _medians(runs: Sequence[ReportRun], values: Sequence[Values]) -> _OfRun:
@@ -399,8 +393,3 @@ def _medians(runs: Sequence[ReportRun], values: Sequence[Values]) -> _OfRun:
             scale = MS_OF.get(each.unit, 1.0)
             found[run.number] = (math.inf if known is None else known * scale, value is None)
     return found
-
-
-def spoken(saturator: str) -> str:
-    """Return a kind of saturator as people say it: `zfs send`."""
-    return saturator.replace("-", " ")

@@ -7,6 +7,7 @@ from plimsoll.analysis.page.chart import (
     Chart,
     Json,
     axis,
+    choose_scale,
     colour_of,
     layout,
     log_ticks,
@@ -36,12 +37,11 @@ _MOST_CHARTS = 6
 _ALL = "all"
 _LETTERS = 30  # that fit beside each other below a chart on a telephone
 _FEWEST = 6  # of a line: `MB/s` stands below its number
-_LOG_FROM = 8  # times as high as the lowest
 
 
 def factor_sections(compared: Sequence[ScenarioFigures]) -> list[Section]:
     """Return a section for each scenario whose runs are of an experiment with factors."""
-    return [_section(each, "" if len(compared) == 1 else f": {each.scenario}") for each in _found(compared)]
+    return [_section(found, each.scenario.title_end) for each in compared if (found := factor_figures(each))]
 
 
 def factors_json(compared: Sequence[ScenarioFigures]) -> list[dict[str, object]]:
@@ -55,25 +55,21 @@ def factors_json(compared: Sequence[ScenarioFigures]) -> list[dict[str, object]]
             "sentences": each.sentences(),
             "levels": each.levels,
             "effects": [asdict(effect) for effect in each.effects],
-            "ranking": [_ranked_json(one) for one in each.ranked],
+            "ranking": [
+                {
+                    "levels": dict(one.levels),
+                    "runs": one.runs,
+                    "ms": asdict(one.figure),
+                    "against_first": None if one.against is None else asdict(one.against),
+                    "noise": one.noise,
+                }
+                for one in each.ranked
+            ],
             "failed": [run.name for run in each.failed],
         }
-        for each in _found(compared)
+        for figures in compared
+        if (each := factor_figures(figures))
     ]
-
-
-def _found(compared: Sequence[ScenarioFigures]) -> list[FactorFigures]:
-    return [found for each in compared if (found := factor_figures(each))]
-
-
-def _ranked_json(one: Ranked) -> dict[str, object]:
-    return {
-        "levels": dict(one.levels),
-        "runs": one.runs,
-        "ms": asdict(one.figure),
-        "against_first": None if one.against is None else asdict(one.against),
-        "noise": one.noise,
-    }
 
 
 def _section(figures: FactorFigures, of: str) -> Section:
@@ -93,10 +89,6 @@ def when(figures: FactorFigures) -> str:
     return f"{figures.percentile} {phase}"
 
 
-def _varied(figures: FactorFigures) -> list[str]:
-    return [factor for factor, labels in figures.levels.items() if len(labels) > 1]
-
-
 def _said(figures: FactorFigures) -> list[str]:
     """Return what each factor did, in a sentence each, and which did nothing that these runs show."""
     found, noise, few = [], [], []
@@ -106,7 +98,7 @@ def _said(figures: FactorFigures) -> list[str]:
             most = max(told, key=lambda change: abs(change.ratio.value - 1 / change.ratio.value))
             found.append(
                 f"{most.to} in place of {most.of} ({effect.factor}) makes {figures.percentile} "
-                f"{_times(most.ratio)}."
+                f"{significant(most.ratio.value)} times as long{_interval(most.ratio)}."
             )
         elif any(change.outcome == "noise" for change in effect.changes):
             noise.append(effect.factor)
@@ -130,11 +122,6 @@ def _failures(figures: FactorFigures) -> list[str]:
     ]
 
 
-def _times(ratio: Estimate) -> str:
-    """Return a ratio in words: `1.8 times as long (1.5 to 2.1)`."""
-    return f"{significant(ratio.value)} times as long{_interval(ratio)}"
-
-
 def _interval(estimate: Estimate) -> str:
     if estimate.lower is None or estimate.upper is None:
         return ""
@@ -148,7 +135,7 @@ def _ms(estimate: Estimate) -> str:
 
 
 def _ranking(figures: FactorFigures, of: str) -> Table:
-    factors = [factor for factor in figures.levels if factor in _varied(figures)]
+    factors = [factor for factor, labels in figures.levels.items() if len(labels) > 1]
     shown = figures.ranked[:_MOST_RANKED]
     caption = (
         f"Geometric mean of {when(figures)} over the runs, with its 95 % interval by what runs of one "
@@ -307,7 +294,7 @@ def levels_chart(
             _runs(line, levels, aside, width) | group,
             _means(line, levels, aside, len(lines) > 1) | group,
         ]
-    scale = "log" if values and max(values) > _LOG_FROM * min(values) else "linear"
+    scale = choose_scale(values, 8)
     margin = width * 0.08 if len(xs) > 2 else width * 0.35
     x_axis = axis(axis_title) | {
         "tickmode": "array",
@@ -320,7 +307,15 @@ def levels_chart(
         "zeroline": False,
     }
     if goal_ms is not None:
-        data.append(_goal(goal_ms, min(xs) - margin, max(xs) + margin))
+        goal = points(
+            f"goal: {milliseconds(goal_ms)}",
+            [rounded(min(xs) - margin), rounded(max(xs) + margin)],
+            [goal_ms, goal_ms],
+            mode="lines",
+            line={"color": "var(--bad)", "width": 1.5, "dash": "dash"},
+            hoverinfo="skip",
+        )
+        data.append(goal)
         values.append(goal_ms)
     return Chart(
         key=key,
@@ -379,15 +374,4 @@ def _runs(line: LevelLine, levels: Sequence[tuple[str, float]], aside: float, wi
     name = plotly_text(line.name)
     return points(
         name, x, y, mode="markers", marker=look, hovertext=texts, hoverinfo="text", showlegend=False
-    )
-
-
-def _goal(goal_ms: float, left: float, right: float) -> Json:
-    return points(
-        f"goal: {milliseconds(goal_ms)}",
-        [rounded(left), rounded(right)],
-        [goal_ms, goal_ms],
-        mode="lines",
-        line={"color": "var(--bad)", "width": 1.5, "dash": "dash"},
-        hoverinfo="skip",
     )

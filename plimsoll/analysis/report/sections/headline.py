@@ -118,8 +118,8 @@ def _footnote(run: ReportRun) -> str:
     """Return what the star at p99.9 means; empty if there is none."""
     if run.statistics.p999_upper_ms is not None:
         return (
-            "* Upper end of the 95 % interval of p99.9, for as long as all goes on as in this run: what "
-            "comes more rarely, it does not know. Slow requests that came together count as one."
+            "* Upper end of the 95 % interval of p99.9, as long as conditions stay as in this run; it says "
+            "nothing of rarer events. Slow requests that came together count as one."
         )
     if _stalls(run):
         return (

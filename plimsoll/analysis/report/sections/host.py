@@ -2,19 +2,26 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow, HostSubject
-from plimsoll.analysis.page.chart import Chart
+from plimsoll.analysis.page.chart import Chart, Json, TimeUnit, axis, colour_of, layout, unit_for
 from plimsoll.analysis.page.section import Section, Sentence
-from plimsoll.analysis.report.charts.host import HostAxis, HostLine, HostStrip, host_chart
-from plimsoll.analysis.report.host_series import Floats, own_disks, own_pools, zero_ns
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, ScenarioRuns
+from plimsoll.analysis.report.runs import (
+    BackendRuns,
+    Floats,
+    ScenarioFigures,
+    ScenarioRuns,
+    own_disks,
+    own_pools,
+    zero_ns,
+)
 from plimsoll.analysis.statistics.measures import edges_ns
 from plimsoll.analysis.statistics.windows import PHASES, WHOLE_RUN
+from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import counted, seconds, significant
 
 _MOST_VALUES, _LEAST_VALUES = 40_000, 8_000  # drawn in a section
@@ -22,9 +29,11 @@ _MOST_BINS, _FEWEST_BINS = 240, 30
 _A_BIN = 3  # values: the line, and the ground's two edges
 _MOST_BACKENDS = 12
 _OF_A_SUBJECT = 3
-_NONE = "nothing stood out"
 _LARGEST, _LATEST_NS = 1e18, float(1 << 61)
 _ONE_MISSED_S = 1.9  # so far apart are neighbours at most; beyond, a sample is missing
+_GAP_PX, _ROW_PX = 26, 96  # of a figure, as high as the style sheet makes it
+_DIGITS = 4
+_VISIBLE = 0.01  # of the highest value: a narrower ground is not seen
 
 
 @dataclass(frozen=True)
@@ -66,8 +75,8 @@ class Binned:
         np.maximum.at(self._high, slot, value)
 
     @property
-    def any(self) -> bool:
-        """True where any bin has a sample."""
+    def has_samples(self) -> bool:
+        """Whether any bin has a sample."""
         return bool(self._count.any())
 
     @property
@@ -132,28 +141,85 @@ class BackendHost:
 
 @dataclass(frozen=True)
 class HostView:
-    """The hosts of one scenario that are drawn, on the time axis of the scatter."""
+    """The hosts of one scenario that are drawn, on the time axis of the scatter: from where to where."""
 
     scenario: ScenarioRuns
     drawn: ScenarioRuns
     hosts: list[BackendHost]
-    time: HostAxis
+    bins: TimeBins
+    edges_s: tuple[float, float]
+
+    @property
+    def since(self) -> str:
+        """What time is counted from."""
+        label = self.scenario.saturators_label
+        return f"{label} started" if label else "the start of the run"
 
     def chart(
         self, key: str, title: str, about: str, rows: Sequence[HostRow], *, mixed: bool = False
     ) -> Chart:
         """Return a figure of `rows`, each of which some host has; `mixed`: of several subjects."""
-        strips = [
-            HostStrip(
-                row.title,
-                row.unit,
-                [_line(host.backend, host.rows[row]) for host in self.hosts if row in host.rows],
-                whole=_is_loud(row, self.hosts),
-                heading=row.said if mixed else "",
-            )
-            for row in rows
-        ]
-        return host_chart(key, title, about, self.time, strips)
+        unit = unit_for(max(self.edges_s[1], -self.edges_s[0]))
+        x = [unit.of(t_s) for t_s in self.bins.middles_s]
+        data: list[Json] = []
+        named: set[int] = set()
+        for place, row in enumerate(rows, 1):
+            lines = [(host.backend, host.rows[row]) for host in self.hosts if row in host.rows]
+            top = max(float(np.nanmax(figures.line.high)) for _, figures in lines)
+            for backend, figures in lines:
+                group: Json = {
+                    "type": "scatter",
+                    "name": plotly_text(backend.called),
+                    "yaxis": f"y{place if place > 1 else ''}",
+                    "legendgroup": f"backend {backend.shade}",
+                }
+                colour, line = colour_of(backend.shade), figures.line
+                if np.nanmax(line.high - line.low) > _VISIBLE * top:
+                    data.append(group | _ground(line, x, unit.of(self.bins.width_s / 2), colour))
+                name = group["name"]
+                hover = f"{name}: %{{y}} {row.unit}<br>%{{x}} {unit.name}<extra></extra>"
+                shown = {"hovertemplate": hover, "showlegend": backend.shade not in named}
+                data.append(group | _mean(line, x, colour) | shown)
+                named.add(backend.shade)
+                if figures.beside.has_samples:
+                    data.append(group | _beside(figures.beside, x, colour))
+        return Chart(key, title, about, data, self._layout(rows, unit, mixed), tall=len(rows) - 1)
+
+    def _layout(self, rows: Sequence[HostRow], unit: TimeUnit, mixed: bool) -> Json:
+        """Return the rows' axes one below another, and the saturator's time; `mixed` ones have names."""
+        whole = len(rows) * _ROW_PX + (len(rows) - 1) * _GAP_PX
+        axes: Json = {}
+        notes: list[Json] = []
+        for place, row in enumerate(rows):
+            top = 1 - place * (_ROW_PX + _GAP_PX) / whole
+            axes[f"yaxis{place + 1 if place else ''}"] = axis("") | {
+                "domain": [max(round(top - _ROW_PX / whole, 4), 0.0), round(top, 4)],
+                "nticks": 4,
+                "title": {"text": row.title, "standoff": 8, "font": {"size": 12}},
+                **({"range": [0, 102]} if row.unit == "%" and _is_loud(row, self.hosts) else {}),
+            }
+            if mixed and row.said:
+                at: Json = {"xref": "paper", "yref": "paper", "x": 0, "y": round(top, 4), "xanchor": "left"}
+                text: Json = {"text": plotly_text(row.said), "font": {"size": 12}, "showarrow": False}
+                notes.append(at | text | {"yanchor": "bottom"})
+        busy_s = self.scenario.busy_s
+        span_s = self.edges_s[1] - self.edges_s[0]
+        x_axis = axis(f"{unit.name} since {self.since}") | {
+            "range": [unit.of(self.edges_s[0] - span_s / 100), unit.of(self.edges_s[1] + span_s / 100)],
+            "anchor": f"y{len(rows)}" if len(rows) > 1 else "y",
+            "rangemode": "normal",
+            "zeroline": busy_s is not None,
+        }
+        if busy_s is not None:
+            band: Json = {"type": "rect", "xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
+            look: Json = {"line": {"width": 0}, "fillcolor": "var(--muted)", "opacity": 0.1}
+            axes["shapes"] = [band | look | {"x0": 0, "x1": unit.of(busy_s)}]
+            label: Json = {"x": unit.of(busy_s) / 2, "y": 1, "yref": "paper", "yanchor": "bottom"}
+            look = {"font": {"size": 11, "color": "var(--muted)"}, "showarrow": False}
+            notes.append(label | look | {"text": plotly_text(self.scenario.saturators_label)})
+        if notes:
+            axes["annotations"] = notes
+        return layout(x_axis, axes.pop("yaxis"), **axes)
 
 
 def host_view(scenario: ScenarioRuns, figures: ScenarioFigures | None, scenarios: int) -> HostView | None:
@@ -162,7 +228,8 @@ def host_view(scenario: ScenarioRuns, figures: ScenarioFigures | None, scenarios
     The time axis is that of the scatter in `figures`, where there is one. With several `scenarios` each has
     its share of the page.
     """
-    drawn = _drawn(scenario)
+    # A figure of more backends cannot be read.
+    drawn = replace(scenario, backends=scenario.few.backends[:_MOST_BACKENDS])
     edges_s = _edges_s(scenario, figures)
     budget = max(_MOST_VALUES // scenarios, _LEAST_VALUES)
     rows = sum(len(subject.rows) for subject in SUBJECTS)
@@ -170,13 +237,8 @@ def host_view(scenario: ScenarioRuns, figures: ScenarioFigures | None, scenarios
     width_s = max(1.0, float(np.ceil((edges_s[1] - edges_s[0]) / count)))
     first_s = float(np.floor(edges_s[0] / width_s)) * width_s
     bins = TimeBins(first_s, width_s, max(int(np.ceil((edges_s[1] - first_s) / width_s)), 1))
-    hosts = [host for host in hosts_of(drawn, bins) if host.rows]
-    if not hosts:
-        return None
-    saturators = " and ".join(name.replace("-", " ") for name in scenario.saturators)
-    since = f"{saturators} started" if saturators else "the start of the run"
-    time = HostAxis(bins.middles_s, width_s, edges_s, since, scenario.busy_s, saturators)
-    return HostView(scenario, drawn, hosts, time)
+    hosts = [host for backend in drawn.backends if (host := _host_of(backend, bins)).rows]
+    return HostView(scenario, drawn, hosts, bins, edges_s) if hosts else None
 
 
 def host_section(view: HostView, scenarios: int) -> Section:
@@ -185,10 +247,10 @@ def host_section(view: HostView, scenarios: int) -> Section:
     title = f"{counted(len(quiet), 'quiet figure')} of the host"
     calm = Section(title, caption=f"Quiet: {why}.", charts=quiet, layout="fold", look="quiet")
     return Section(
-        title="The host" if scenarios == 1 else f"The host: {view.scenario.name}",
-        caption=_caption(view.scenario, view.drawn, view.time.width_s, view.time.since),
+        title=f"The host{view.scenario.title_end}",
+        caption=_caption(view),
         sentences=[
-            Sentence(alarms_of(host), host.backend.called, host.backend.colour) for host in view.hosts
+            Sentence(describe_changes(host), host.backend.called, host.backend.colour) for host in view.hosts
         ],
         charts=loud,
         sections=[calm] if quiet else [],
@@ -196,11 +258,6 @@ def host_section(view: HostView, scenarios: int) -> Section:
         folded=scenarios > 1,
         look="host",
     )
-
-
-def _drawn(scenario: ScenarioRuns) -> ScenarioRuns:
-    """Return the scenario with some of its backends: a figure of more cannot be read."""
-    return ScenarioRuns(scenario.number, scenario.name, scenario.few.backends[:_MOST_BACKENDS])
 
 
 def _edges_s(scenario: ScenarioRuns, figures: ScenarioFigures | None) -> tuple[float, float]:
@@ -236,11 +293,6 @@ def _charts(view: HostView) -> tuple[list[Chart], list[Chart], str]:
     return loud, quiet, ", ".join(why)
 
 
-def _line(backend: BackendRuns, figures: RowFigures) -> HostLine:
-    line = figures.line
-    return HostLine(backend.called, backend.shade, line.mean, line.low, line.high, figures.beside.mean)
-
-
 def _is_loud(row: HostRow, hosts: Sequence[BackendHost]) -> bool:
     low, high = _span(row, hosts)
     if row.moves:
@@ -265,37 +317,37 @@ def _why(row: HostRow, hosts: Sequence[BackendHost]) -> str:
     return f"never above {significant(high)} {row.unit}".strip() if high > 0 else "always 0"
 
 
-def _caption(scenario: ScenarioRuns, drawn: ScenarioRuns, width_s: float, since: str) -> str:
-    repeats = "of all repeats " if scenario.repeated else ""
-    text = f"What the observers saw, over the time since {since}. Lines are means {repeats}"
-    text += f"over {seconds(width_s)}, the ground behind them goes from the lowest sample to the highest. "
-    text += "A gap is a time without samples."
-    if len(drawn.backends) < len(scenario.backends):
-        text += f" Drawn are {len(drawn.backends)} of {counted(len(scenario.backends), 'backend')}."
+def _caption(view: HostView) -> str:
+    repeats = "of all repeats " if view.scenario.repeated else ""
+    text = (
+        f"What the observers saw, over the time since {view.since}. Lines are means {repeats}over "
+        f"{seconds(view.bins.width_s)}, the band behind them spans the lowest to the highest sample. A "
+        "gap is a time without samples."
+    )
+    if len(view.drawn.backends) < len(view.scenario.backends):
+        text += f" Drawn are {len(view.drawn.backends)} of {counted(len(view.scenario.backends), 'backend')}."
     return text
 
 
-def alarms_of(host: BackendHost) -> str:
+def describe_changes(host: BackendHost) -> str:
     """Return what changed most, subject by subject: `system CPU 4 → 92 % (up to 100 %), ARC size …`."""
-    return "; ".join(", ".join(said) for each in SUBJECTS if (said := _alarms(host, each))) or _NONE
+    return (
+        "; ".join(", ".join(said) for each in SUBJECTS if (said := _changes(host, each)))
+        or "nothing stood out"
+    )
 
 
-def _alarms(host: BackendHost, subject: HostSubject) -> list[str]:
+def _changes(host: BackendHost, subject: HostSubject) -> list[str]:
     """Return the changes of one subject that are worth a word, the gravest first."""
     found = [
-        (weight, _text(row, host.rows[row]) + _of_one(row, host.cpus))
+        (weight, _text(row, host.rows[row], host.cpus))
         for row in subject.rows
-        if row.alarm and row in host.rows and (weight := weight_of(row, host.rows[row], host.cpus)) >= 1
+        if row.alarm and row in host.rows and (weight := change_weight(row, host.rows[row], host.cpus)) >= 1
     ]
     return [text for _, text in sorted(found, key=lambda each: -each[0])[:_OF_A_SUBJECT]]
 
 
-def _of_one(row: HostRow, cpus: int | None) -> str:
-    """Return how much a single processor is of a share of many."""
-    return f" (of {cpus} processors: one is {significant(100 / cpus)} %)" if row.of_one and cpus else ""
-
-
-def weight_of(row: HostRow, figures: RowFigures, cpus: int | None = None) -> float:
+def change_weight(row: HostRow, figures: RowFigures, cpus: int | None = None) -> float:
     """Return how many times over a row changed by what is worth a word; 0 where that cannot be said."""
     at = row.share_of_one(row.at, cpus)
     before, during = figures.mean("before"), figures.mean("during")
@@ -313,24 +365,19 @@ def weight_of(row: HostRow, figures: RowFigures, cpus: int | None = None) -> flo
     return during / max(before, row.quiet / at) / at
 
 
-def _text(row: HostRow, figures: RowFigures) -> str:
+def _text(row: HostRow, figures: RowFigures, cpus: int | None) -> str:
     before, during = figures.mean("before"), figures.mean("during")
+    phase = "during"
     if during is None:
-        during, before = figures.mean(WHOLE_RUN[0]), None
-        high = figures.phases[WHOLE_RUN[0]].high
-    else:
-        high = figures.phases["during"].high
-    shown = significant(during or 0.0, 2)
+        during, before, phase = figures.mean(WHOLE_RUN[0]), None, WHOLE_RUN[0]
+    high, shown = figures.phases[phase].high, significant(during or 0.0, 2)
     text = f"{row.said} {shown}" if before is None else f"{row.said} {significant(before, 2)} → {shown}"
     text = f"{text} {row.unit}".strip()
-    if row.alarm == "falls" or high <= 1.2 * (during or 0.0):
-        return text
-    return f"{text} (up to {significant(high, 2)})"
-
-
-def hosts_of(scenario: ScenarioRuns, bins: TimeBins) -> list[BackendHost]:
-    """Return what the host of every backend did; damaged files are left out."""
-    return [_host_of(backend, bins) for backend in scenario.backends]
+    if row.alarm != "falls" and high > 1.2 * (during or 0.0):
+        text += f" (up to {significant(high, 2)})"
+    return text + (
+        f" (of {cpus} processors: one is {significant(100 / cpus)} %)" if row.of_one and cpus else ""
+    )
 
 
 def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
@@ -342,7 +389,7 @@ def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
                 known = ~np.isnan(series)
                 binned.add(t_s[known], series[known])
             _add_phases(figures, run, t_s, value)
-    return BackendHost(backend, {row: figures for row, figures in found.items() if figures.line.any})
+    return BackendHost(backend, {row: figures for row, figures in found.items() if figures.line.has_samples})
 
 
 def _add_phases(figures: RowFigures, run: ReportRun, t_s: Floats, value: Floats) -> None:
@@ -406,3 +453,65 @@ def _joined(columns: list[Floats], row: HostRow, count: int) -> Floats:
         return np.asarray(np.where(some.any(axis=0), np.where(some, table, -np.inf).max(axis=0), np.nan))
     n = some.sum(axis=0)
     return np.asarray(np.where(some, table, 0.0).sum(axis=0) / np.where(n > 0, n, np.nan))
+
+
+def _mean(line: Binned, x: list[float], colour: str) -> Json:
+    mean = line.mean
+    known = ~np.isnan(mean)
+    lone = known & ~np.append(known[1:], False) & ~np.insert(known[:-1], 0, False)
+    trace: Json = {
+        "x": x,
+        "y": [_short(value) for value in mean],
+        "mode": "lines",
+        "connectgaps": False,
+        "line": {"color": colour, "width": 1.8},
+    }
+    if lone.any():  # a line of one point is none
+        sizes = [4 if each else 0 for each in lone.tolist()]
+        trace |= {"mode": "lines+markers", "marker": {"color": colour, "size": sizes}}
+    return trace
+
+
+def _ground(line: Binned, x: list[float], half: float, colour: str) -> Json:
+    """Return the area from the lowest to the highest value of each bin, a piece between every two gaps."""
+    low, high = line.low, line.high
+    known = np.isfinite(low) & np.isfinite(high)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(np.int8)))
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for start, stop in edges.reshape(-1, 2).tolist():
+        places = list(range(start, stop))
+        at = [x[place] for place in places] if stop - start > 1 else [x[start] - half, x[start] + half]
+        if stop - start == 1:
+            places = [start, start]
+        xs += [*at, *reversed(at), None]
+        ys += [*(_short(high[place]) for place in places)]
+        ys += [*(_short(low[place]) for place in reversed(places)), None]
+    return {
+        "x": xs,
+        "y": ys,
+        "mode": "lines",
+        "line": {"width": 0, "color": colour},
+        "fill": "toself",
+        "fillcolor": colour,
+        "opacity": 0.22,
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _beside(line: Binned, x: list[float], colour: str) -> Json:
+    return {
+        "x": x,
+        "y": [_short(value) for value in line.mean],
+        "mode": "lines",
+        "connectgaps": False,
+        "line": {"color": colour, "width": 1.5, "dash": "dot"},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _short(value: float) -> float | None:
+    """Return a value to four digits, as much as a row shows; None for a gap."""
+    return None if np.isnan(value) else float(f"{value:.{_DIGITS}g}")

@@ -19,7 +19,6 @@ from plimsoll.analysis.report.runs import (
     ScenarioFigures,
     ScenarioRuns,
 )
-from plimsoll.analysis.report.sections.answer import spoken
 from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, significant
@@ -56,21 +55,17 @@ class PhaseTable(Section):
 
 def phase_sections(compared: Sequence[ScenarioFigures]) -> list[Section]:
     """Return the tables of phases, where they say more than the list of runs; the first has the caption."""
-    tables = [
-        _phase_table(each, len(compared) == 1)
-        for each in compared
-        if each.saturated or each.scenario.repeated
-    ]
+    tables = [_phase_table(each) for each in compared if each.saturated or each.scenario.repeated]
     return [each if at == 0 else replace(each, caption="") for at, each in enumerate(tables)]
 
 
-def _phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
-    saturators = [spoken(name) for name in figures.scenario.saturators]
+def _phase_table(figures: ScenarioFigures) -> PhaseTable:
+    saturators = figures.scenario.saturators_label
     title = "Before, during and after" if saturators else "The backends"
     caption = "Response times of all repeats together, exact order statistics; the warm-up is left out."
     if saturators:
         caption += (
-            f" During is while {' and '.join(saturators)} ran. A request counts where it was due. "
+            f" During is while {saturators} ran. A request counts in the phase in which it was due. "
             "“Against before” is how many times as long a request took as before, by p99.9 (* by p99, ** by "
             "p50, where there were too few). Throughput is that of the saturator; disk reads are the mean "
             "time of one."
@@ -84,7 +79,7 @@ def _phase_table(figures: ScenarioFigures, alone: bool) -> PhaseTable:
     sentences = (_few_sentence(figures), phase_sentence(few), measure_sentence(few.scenario))
     sentence = " ".join(filter(None, sentences))
     return PhaseTable(
-        title=title if alone else f"{title}: {figures.scenario.name}",
+        title=title + figures.scenario.title_end,
         sentences=[Sentence(sentence)] if sentence else [],
         caption=caption,
         blocks=[_block(each) for each in few.backends],
@@ -114,7 +109,6 @@ def phase_sentence(figures: ScenarioFigures) -> str:
     """Return what the table says, in one sentence (hostile); empty where there is too little to say it."""
     if not figures.saturated:
         return ""
-    while_ = " and ".join(spoken(saturator) for saturator in figures.scenario.saturators)
     for name, among in AMONG.items():
         if name == "p50" and measure_sentence(figures.scenario):
             return ""  # a median over unlike steps moves with their mixture; the measure has its sentence
@@ -125,33 +119,26 @@ def phase_sentence(figures: ScenarioFigures) -> str:
             and ((times := each.phases["during"].response_ms)[name] is not None or name in times.censored)
         ]
         if 0 < len(found) == len(figures.backends) <= _MOST_NAMED:
-            return f"While {while_} ran, {among} {_outcomes(found, name)}."
+            return f"While {figures.scenario.saturators_label} ran, {among} {_outcomes(found, name)}."
     return ""
 
 
 def _outcomes(found: Sequence[tuple[BackendFigures, TimeFigures]], name: str) -> str:
     """Return where it failed, and how long it took where it did not, the slowest first."""
     failed = [
-        f"on {each.backend.called}" + ("" if (ms := times.censored[name]) is None else f" {_no_sooner(ms)}")
+        f"on {each.backend.called}"
+        + ("" if (ms := times.censored[name]) is None else f" (at least {milliseconds(ms)})")
         for each, times in found
         if name in times.censored
     ]
-    took = [
-        (value, f"{milliseconds(value)} on {each.backend.called}{_against(each.ratios[name])}")
-        for each, times in found
-        if (value := times[name]) is not None
+    took = [(value, each) for each, times in found if (value := times[name]) is not None]
+    parts = [
+        f"{milliseconds(value)} on {each.backend.called}"
+        + ("" if (r := each.ratios[name]) is None else f" ({significant(r, 2)} times as long as before)")
+        for value, each in sorted(took, key=lambda pair: -pair[0])
     ]
-    parts = [part for _, part in sorted(took, key=lambda pair: -pair[0])]
     said = [f"failed {', and '.join(failed)}"] if failed else []
     return ", and ".join([*said, f"took {', and '.join(parts)}"] if parts else said)
-
-
-def _no_sooner(bound_ms: float) -> str:
-    return f"(at least {milliseconds(bound_ms)})"
-
-
-def _against(ratio: float | None) -> str:
-    return "" if ratio is None else f" ({significant(ratio, 2)} times as long as before)"
 
 
 def _block(each: BackendFigures) -> BackendBlock:
@@ -209,7 +196,8 @@ class PhaseMedian:
         """The value with its unit (hostile)."""
         if not math.isfinite(self.value):
             return ABSENT
-        text = milliseconds(self.value) if self.unit == "ms" else f"{_figure(self.value)} {self.unit}"
+        figure = f"{'−' if self.value < 0 else ''}{significant(abs(self.value))} {self.unit}"
+        text = milliseconds(self.value) if self.unit == "ms" else figure
         return at_least(text) if self.is_bound else text
 
     @property
@@ -270,8 +258,7 @@ def measure_sentence(scenario: ScenarioRuns) -> str:
         if any(before for _, before, _ in found):
             found.sort(key=lambda each: -each[0].value)
             took = ", ".join(_took(*each) for each in found[:_MOST_NAMED])
-            while_ = " and ".join(each.replace("-", " ") for each in scenario.saturators)
-            return f"“{name}” typically took, while {while_} ran, {took}."
+            return f"“{name}” typically took, while {scenario.saturators_label} ran, {took}."
     return ""
 
 
@@ -289,46 +276,45 @@ def measure_lines(run: ReportRun) -> list[str]:
     ]
 
 
-def _figure(value: float) -> str:
-    return significant(value) if value >= 0 else f"−{significant(-value)}"
-
-
 def measure_section(scenarios: Sequence[ScenarioRuns]) -> Section:
     """Return every measure of each backend in each phase, a table a scenario where any was."""
-    return Section(tables=[table for each in scenarios if (table := _measures(each, len(scenarios) == 1))])
+    return Section(tables=[table for each in scenarios if (table := _measures(each))])
 
 
-def _measures(scenario: ScenarioRuns, alone: bool) -> Table | None:
+def _measures(scenario: ScenarioRuns) -> Table | None:
     of_backend = [(backend, medians_of(backend.runs)) for backend in scenario.backends]
     names = list(medians_of(scenario.runs))
     rows = [
-        _row(name, backend, medians[name])
+        Row(
+            f"{name}, {backend.called}",
+            [
+                *(
+                    f"{one.shown} ({one.counts})" if (one := medians[name].get(phase)) else ABSENT
+                    for phase in PHASES
+                ),
+                _times(medians[name]),
+            ],
+        )
         for name in names[:_MOST_ROWS]
         for backend, medians in of_backend
         if name in medians
     ]
     if not rows:
         return None
-    while_ = " and ".join(name.replace("-", " ") for name in scenario.saturators)
     caption = (
         "Medians: of a run's values, then of a backend's runs; in brackets the number of values, and of "
         "tries that failed, which count as at least their time-out. During is "
-        f"while {while_} ran. What took time belongs to the phase in which it began. The slowest first."
+        f"while {scenario.saturators_label} ran. What took time belongs to the phase in which it began. The "
+        "slowest first."
     )
     if len(names) > _MOST_ROWS:
         caption += f" {counted(len(names) - _MOST_ROWS, 'further measure')} stand in the tables of the runs."
-    title = "Measured before, during and after"
     return Table(
-        title if alone else f"{title}: {scenario.name}",
+        f"Measured before, during and after{scenario.title_end}",
         caption + _thin(of_backend),
         ["", *PHASES, "during ÷ before"],
         rows,
     )
-
-
-def _row(name: str, backend: BackendRuns, by_phase: dict[str, PhaseMedian]) -> Row:
-    cells = [f"{one.shown} ({one.counts})" if (one := by_phase.get(phase)) else ABSENT for phase in PHASES]
-    return Row(f"{name}, {backend.called}", [*cells, _times(by_phase)])
 
 
 def _times(by_phase: dict[str, PhaseMedian]) -> str:

@@ -1,7 +1,7 @@
 """Each run by itself: the list of runs or its groups, tables of one run, its facts."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean
@@ -11,7 +11,6 @@ from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.run_cautions import together_of
 from plimsoll.analysis.report.runs import FAILURES_COUNT, ScenarioRuns
 from plimsoll.analysis.report.sections.headline import scripted_line
-from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.routes import GrinderRow, RouteFigures
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import (
@@ -27,7 +26,7 @@ from plimsoll.common.units import (
     share,
     significant,
 )
-from plimsoll.rundir.facts import Clients, ClockState, ExperimentRun, Instance, LogPauses, Sender, Storage
+from plimsoll.rundir.facts import Clients, ClockState, Instance, Log
 
 MOST_IN_ONE_TABLE = 12  # runs; more are folded by backend
 _MOST_FAILED_STEPS = 20
@@ -141,11 +140,11 @@ def _groups(scenarios: Sequence[ScenarioRuns], runs: Sequence[ReportRun]) -> lis
         return []
     found = []
     for scenario in scenarios:
-        alone = [backend for backend in scenario.backends if not backend.runs[0].directory.facts.backend]
-        named = [backend for backend in scenario.backends if backend not in alone]
-        several = [(backend.name, backend.runs) for backend in named]
-        if alone:
-            several.append(("runs without a backend", [run for backend in alone for run in backend.runs]))
+        several = [(backend.name, backend.runs) for backend in scenario.named]
+        if alone := [
+            run for backend in scenario.backends if backend not in scenario.named for run in backend.runs
+        ]:
+            several.append(("runs without a backend", alone))
         for name, some in several:
             found.append(
                 RunGroup(
@@ -162,27 +161,21 @@ def _groups(scenarios: Sequence[ScenarioRuns], runs: Sequence[ReportRun]) -> lis
 def _sentence(runs: Sequence[ReportRun]) -> str:
     """Return how many runs there are, how far their tails lie apart, and how many are not complete."""
     text = counted(len(runs), "run")
+    figures = [run.statistics.samples["response"].figures() for run in runs]
     for name in ("p99.9", "p99", "p50"):
-        figures = [run.statistics.samples["response"].figures() for run in runs]
-        values = sorted(_level(each, name) for each in figures if each[name] or name in each.censored)
-        if len(values) * 2 > len(runs):
-            span = f"{_shown(values[0])} to {_shown(values[-1])}"
-            text += f", {name} {_shown(_median(values))} (median; {span})"
+        # Each with whether it is but a lower bound; without end where none is known.
+        levels = sorted(
+            (math.inf if (least_ms := each.least_ms(name)) is None else least_ms, name in each.censored)
+            for each in figures
+            if each[name] or name in each.censored
+        )
+        if len(levels) * 2 > len(runs):
+            middle = levels[(len(levels) - 1) // 2 : len(levels) // 2 + 1]
+            median = fmean(value for value, _ in middle), any(censored for _, censored in middle)
+            text += f", {name} {_shown(median)} (median; {_shown(levels[0])} to {_shown(levels[-1])})"
             break
     amiss = sum(run.status != "complete" for run in runs)
     return text + (f", {amiss} not complete" if amiss else "")
-
-
-def _level(figures: TimeFigures, name: str) -> tuple[float, bool]:
-    """Return a figure, or its lower bound, and whether it is that; without end where none is known."""
-    least_ms = figures.least_ms(name)
-    return math.inf if least_ms is None else least_ms, name in figures.censored
-
-
-def _median(levels: Sequence[tuple[float, bool]]) -> tuple[float, bool]:
-    """Return the median of sorted `levels`: a lower bound where one in the middle is that."""
-    middle = levels[(len(levels) - 1) // 2 : len(levels) // 2 + 1]
-    return fmean(value for value, _ in middle), any(censored for _, censored in middle)
 
 
 def _shown(level: tuple[float, bool]) -> str:
@@ -264,8 +257,14 @@ def measure_table(run: ReportRun) -> Table | None:
 
 
 def _measured(one: dict[str, object], failed: int) -> list[str]:
-    n = count(_whole(one["count"])) + (f", {failed:,} failed" if failed else "")
-    return [n, *(_figure(one[column]) for column in _MEASURE_COLUMNS)]
+    number, figures = one["count"], (one[column] for column in _MEASURE_COLUMNS)
+    return [
+        count(number if isinstance(number, int) else None) + (f", {failed:,} failed" if failed else ""),
+        *(
+            significant(figure, 4) if isinstance(figure, int | float) and figure >= 0 else ABSENT
+            for figure in figures
+        ),
+    ]
 
 
 def failure_table(run: ReportRun) -> Table | None:
@@ -285,14 +284,6 @@ def failure_table(run: ReportRun) -> Table | None:
     return Table(
         "Steps that failed", f"In the site's own words.{shown}", ["at", "step", "kind", "said"], rows
     )
-
-
-def _figure(value: object) -> str:
-    return significant(value, 4) if isinstance(value, int | float) and value >= 0 else ABSENT
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def status_table(run: ReportRun) -> Table:
@@ -399,75 +390,71 @@ def _cells(row: GrinderRow, time: str) -> list[str]:
 
 def list_facts(run: ReportRun) -> list[tuple[str, str]]:
     """Return (what, value) pairs, absent ones left out. Values are hostile."""
-    facts = run.directory.facts
-    target = facts.target
-    pairs = [
-        ("directory", str(run.directory.path)),
-        ("scenario", facts.scenario),
-        ("backend", facts.backend),
-        ("emulated", run.emulated),
-        ("tuning", _tuning(facts.storage)),
-        ("caches", _caches(facts.storage)),
-        ("volume", _volume(facts.storage)),
-        ("experiment", _experiment(facts.experiment)),
-        ("at the same time", together_of(facts.together)),
-        ("repeat", None if facts.repeat is None else str(facts.repeat)),
-        ("target", target.url if target else None),
-        ("connected to", (target.connect_to or ", ".join(target.addresses)) if target else None),
-        *(("log", _log(run, index)) for index in range(len(facts.logs))),
-        ("pauses of the log", _pauses(facts.log_pauses)),
-        ("clients of the log", _clients(facts.clients)),
-        ("speed", None if facts.from_log else _speed(facts.speed, facts.loop)),
-        ("seed", None if facts.seed is None else str(facts.seed)),
-        ("started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip() if facts.started_at else None),
-        ("limits", _limits(run)),
-        ("members", _members(run)),
-        ("sent again", _sent_again(run)),
-        ("took", seconds(run.elapsed_s)),
-        ("command", " ".join(facts.command)),
-        ("program", " ".join(filter(None, (facts.program.name, facts.program.version)))),
-        ("generator's machine", _host(run)),
-        ("sent by", _sender(facts.sender)),
-    ]
-    return [(what, value) for what, value in pairs if value]
+    return [(what, value) for what, value in (*_what_ran(run), *_how_it_ran(run)) if value]
 
 
-def _sender(sender: Sender | None) -> str | None:
-    if sender is None:
-        return None
-    where = "on the server's machine" if sender.beside_server else "on a machine of its own"
-    return f"{counted(sender.threads, 'thread')}, nice {sender.nice}, {where}"
+def _what_ran(run: ReportRun) -> Iterator[tuple[str, str | None]]:
+    facts, storage = run.directory.facts, run.directory.facts.storage
+    yield "directory", str(run.directory.path)
+    yield "scenario", facts.scenario
+    yield "backend", facts.backend
+    yield "emulated", run.emulated
+    if storage:
+        tuned = (
+            f"{value.key} {value.set}" + ("" if value.was == value.set else f" (was {value.was or ABSENT})")
+            for value in storage.tuning
+        )
+        yield "tuning", ", ".join(tuned)
+    if storage and storage.cache:
+        yield "caches", ": ".join(filter(None, (storage.cache.state, ", ".join(storage.cache.how))))
+    if storage and (filled := storage.precondition):
+        how, rounds = "steady" if filled.steady else "not steady", counted(filled.rounds or 0, "round")
+        yield "volume", f"{filled.fill_percent or ABSENT} % full, {how} after {rounds} of overwrites"
+    if experiment := facts.experiment:
+        of = f" of {experiment.of}" if experiment.of is not None else ""
+        number = f", run {experiment.run}{of}" if experiment.run is not None else ""
+        yield "experiment", experiment.name + number
+    yield "at the same time", together_of(facts.together)
+    yield "repeat", None if facts.repeat is None else str(facts.repeat)
+    if target := facts.target:
+        yield "target", target.url
+        yield "connected to", target.connect_to or ", ".join(target.addresses)
+    for log in facts.logs:
+        yield "log", _log(log)
+    if pauses := facts.log_pauses:
+        yield "pauses of the log", f"{pauses.shortened:,} shortened, by {seconds(pauses.cut_s)} in all"
+    if facts.clients:
+        yield "clients of the log", _clients(facts.clients)
 
 
-def _tuning(storage: Storage | None) -> str | None:
-    return ", ".join(
-        f"{value.key} {value.set}" + ("" if value.was == value.set else f" (was {value.was or ABSENT})")
-        for value in (storage.tuning if storage else [])
-    )
+def _how_it_ran(run: ReportRun) -> Iterator[tuple[str, str | None]]:
+    facts, summary = run.directory.facts, run.directory.summary
+    if facts.speed is not None and not facts.from_log:
+        named = {"1": "1 (recorded pace)", "max": "max (as fast as it goes)"}.get(facts.speed, facts.speed)
+        yield "speed", f"{named}, {'closed' if facts.loop == 'closed' else 'open'} loop"
+    yield "seed", None if facts.seed is None else str(facts.seed)
+    if facts.started_at:
+        yield "started", facts.started_at.strftime("%Y-%m-%d %H:%M:%S %Z").strip()
+    outcomes = {one.limit: one.outcome for one in summary.limits} if summary else {}
+    yield "limits", "; ".join(f"{limit} {outcomes.get(limit, 'not judged')}" for limit in facts.limits or [])
+    yield "members", _members(run)
+    if summary and (retried := summary.requests.retried):
+        again = f"{counted(retried, 'request')} ({share(retried, run.directory.requests.count)})"
+        yield "sent again", f"{again}, since the server had closed the kept-open connection"
+    yield "took", seconds(run.elapsed_s)
+    yield "command", " ".join(facts.command)
+    yield "program", " ".join(filter(None, (facts.program.name, facts.program.version)))
+    host = facts.host
+    memory = f"{host.memory_bytes / _GIB:.1f} GiB" if host.memory_bytes else None
+    cpus = counted(host.cpus, "processor") if host.cpus else None
+    machine = (host.hostname, host.cpu, cpus, memory, host.kernel)
+    yield "generator's machine", ", ".join(filter(None, machine))
+    if sender := facts.sender:
+        where = "on the server's machine" if sender.beside_server else "on a machine of its own"
+        yield "sent by", f"{counted(sender.threads, 'thread')}, nice {sender.nice}, {where}"
 
 
-def _caches(storage: Storage | None) -> str | None:
-    if storage is None or storage.cache is None:
-        return None
-    return ": ".join(filter(None, (storage.cache.state, ", ".join(storage.cache.how))))
-
-
-def _volume(storage: Storage | None) -> str | None:
-    if storage is None or (said := storage.precondition) is None:
-        return None
-    how, rounds = "steady" if said.steady else "not steady", counted(said.rounds or 0, "round")
-    return f"{said.fill_percent or ABSENT} % full, {how} after {rounds} of overwrites"
-
-
-def _experiment(experiment: ExperimentRun | None) -> str | None:
-    if experiment is None:
-        return None
-    number = f", run {experiment.run}" if experiment.run is not None else ""
-    return experiment.name + number + (f" of {experiment.of}" if number and experiment.of is not None else "")
-
-
-def _log(run: ReportRun, index: int) -> str:
-    log = run.directory.facts.logs[index]
+def _log(log: Log) -> str:
     parts = [log.path]
     if log.format:
         parts.append(f"format {log.format}")
@@ -486,37 +473,14 @@ def _log(run: ReportRun, index: int) -> str:
     return ", ".join(parts)
 
 
-def _pauses(pauses: LogPauses | None) -> str | None:
-    if pauses is None:
-        return None
-    return f"{pauses.shortened:,} shortened, by {seconds(pauses.cut_s)} in all"
-
-
-def _clients(clients: Clients | None) -> str | None:
-    if clients is None:
-        return None
-    said = (
-        f"{clients.counted:,}, the largest with {significant(100 * clients.largest_share)} % of the requests"
-    )
+def _clients(clients: Clients) -> str:
+    largest = f"the largest with {significant(100 * clients.largest_share)} % of the requests"
+    said = f"{clients.counted:,}, {largest}"
     if not clients.proxies:
         return said
     over = f"spread over {clients.spread_over:,} clients" if clients.spread_over else "not spread"
-    return (
-        f"{said}; {clients.proxies:,} of proxies, with {significant(100 * clients.proxies_share)} %, {over}"
-    )
-
-
-def _speed(speed: str | None, loop: str) -> str | None:
-    if speed is None:
-        return None
-    named = {"1": "1 (recorded pace)", "max": "max (as fast as it goes)"}.get(speed, speed)
-    return named + (", closed loop" if loop == "closed" else ", open loop")
-
-
-def _limits(run: ReportRun) -> str | None:
-    facts, summary = run.directory.facts, run.directory.summary
-    outcomes = {one.limit: one.outcome for one in summary.limits} if summary else {}
-    return "; ".join(f"{limit} {outcomes.get(limit, 'not judged')}" for limit in facts.limits or [])
+    share_of_all = significant(100 * clients.proxies_share)
+    return f"{said}; {clients.proxies:,} of proxies, with {share_of_all} %, {over}"
 
 
 def _members(run: ReportRun) -> str | None:
@@ -530,22 +494,6 @@ def _members(run: ReportRun) -> str | None:
     said = f"{who}: {members.requests:,} of {counted(requests, 'request')}"
     said += f" ({share(members.requests, requests)})" if requests else ""
     return said + (f", {members.sent_to_login:,} sent to the login" if members.sent_to_login else "")
-
-
-def _sent_again(run: ReportRun) -> str | None:
-    summary = run.directory.summary
-    if not summary or not summary.requests.retried:
-        return None
-    retried = summary.requests.retried
-    part = share(retried, run.directory.requests.count)
-    return f"{counted(retried, 'request')} ({part}), since the server had closed the kept-open connection"
-
-
-def _host(run: ReportRun) -> str:
-    host = run.directory.facts.host
-    memory = f"{host.memory_bytes / _GIB:.1f} GiB" if host.memory_bytes else None
-    cpus = counted(host.cpus, "processor") if host.cpus else None
-    return ", ".join(filter(None, (host.hostname, host.cpu, cpus, memory, host.kernel)))
 
 
 def instance_table(run: ReportRun) -> Table | None:

@@ -12,9 +12,8 @@ import numpy as np
 from plimsoll.analysis.evidence.host_rows import Depth, HostRow
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
-from plimsoll.analysis.report.host_series import Floats, zero_ns
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.runs import BackendRuns, ScenarioRuns
+from plimsoll.analysis.report.runs import BackendRuns, Floats, ScenarioRuns, zero_ns
 from plimsoll.analysis.report.sections.host import HostView, rows_of
 from plimsoll.analysis.statistics.stalls import (
     FEWEST_SLOW,
@@ -29,6 +28,7 @@ from plimsoll.analysis.statistics.stalls import (
 from plimsoll.common.units import ABSENT, counted, milliseconds, significant
 from plimsoll.rundir.events import spans
 
+_TITLE = "What the slowest windows have in common"
 _NOT_THE_CAUSE = (
     "What was there at the same time need not be the cause: docs/stalls.md says what each usually means."
 )
@@ -151,8 +151,7 @@ class ScenarioStalls:
 
 def slow_window_sections(stalls: Sequence[ScenarioStalls], scenarios: int) -> list[Section]:
     """Return a section a scenario, of so many; those where nothing stands out are folded into one."""
-    title = "What the slowest windows have in common"
-    sections = [_section(title if scenarios == 1 else f"{title}: {one.scenario.name}", one) for one in stalls]
+    sections = [_section(one) for one in stalls]
     quiet = [
         section
         for one, section in zip(stalls, sections, strict=True)
@@ -160,17 +159,17 @@ def slow_window_sections(stalls: Sequence[ScenarioStalls], scenarios: int) -> li
     ]
     if not quiet:
         return sections
-    nothing = f"{title}: nothing stands out in {len(quiet)} of {len(stalls)} scenarios"
-    folded = Section(nothing, sections=quiet, layout="fold", key="quiet-stalls")
+    nothing = f"nothing stands out in {len(quiet)} of {len(stalls)} scenarios"
+    folded = Section(f"{_TITLE}: {nothing}", sections=quiet, layout="fold", key="quiet-stalls")
     return [*(section for section in sections if section not in quiet), folded]
 
 
-def _section(title: str, stalls: ScenarioStalls) -> Section:
+def _section(stalls: ScenarioStalls) -> Section:
     """Return the sentences, and folded a table a backend that has slow windows."""
     tables = [_table(each) for each in stalls.backends if each.limit_ms is not None and each.signs]
     what = Section("What each source was then", tables=tables, layout="fold", look="further")
     return Section(
-        title,
+        _TITLE + stalls.scenario.title_end,
         stalls.sentences,
         caption=_NOT_THE_CAUSE,
         sections=[what] if tables else [],
@@ -178,7 +177,7 @@ def _section(title: str, stalls: ScenarioStalls) -> Section:
     )
 
 
-def moved_chart(stalls: ScenarioStalls, view: HostView, scenarios: int) -> Chart | None:
+def moved_chart(stalls: ScenarioStalls, view: HostView) -> Chart | None:
     """Return the rows that stand out on any backend, over the time axis of the scatter; None without any."""
     found: dict[HostRow, None] = {}
     for each in stalls.backends:
@@ -186,10 +185,9 @@ def moved_chart(stalls: ScenarioStalls, view: HostView, scenarios: int) -> Chart
     rows = [row for row in found if any(row in host.rows for host in view.hosts)][:_MOST_ROWS_DRAWN]
     if not rows:
         return None
-    of = "" if scenarios == 1 else f": {stalls.scenario.name}"
     return view.chart(
         f"host-stalls-{stalls.scenario.number}",
-        f"What moved at the same time as the slow windows{of}",
+        f"What moved at the same time as the slow windows{stalls.scenario.title_end}",
         "What stood out on any backend, first what was farthest from its usual. All else that was observed "
         "of the host follows below.",
         rows,
@@ -435,27 +433,17 @@ def _events(run: ReportRun, width_s: int, count: int) -> dict[HostRow, Floats]:
     """Return what else was going on: 1 where an event of that name (hostile) was within two seconds."""
     found: dict[HostRow, Floats] = {}
     middles_s = (np.arange(count) + 0.5) * width_s
-    for name, start_s, stop_s in _spans(run):
-        row = _row_of_event(name)
-        if row not in found and len(found) == _MOST_EVENTS:
-            continue
-        reach_s = width_s / 2 + LAG_S
-        within = (middles_s >= start_s - reach_s) & (middles_s < stop_s + reach_s)
-        found[row] = np.maximum(found.get(row, np.zeros(count)), within)
-    return found
-
-
-def _spans(run: ReportRun) -> Iterator[tuple[str, float, float]]:
     busy = run.saturation.name if run.saturation else ""
     own = {busy, *(busy + end for end in _SATURATORS_OWN), *_NO_SOURCES}
     for span in spans(run.directory.events, run.elapsed_s):
-        if span.name not in own:
-            yield span.name, span.start_s, span.stop_s
-
-
-def _row_of_event(name: str) -> HostRow:
-    said = f"“{name}”"
-    return HostRow(name, said, "", "", 0.5, depth=Depth.WORK, near=said, on_off=True)
+        said = f"“{span.name}”"
+        row = HostRow(span.name, said, "", "", 0.5, depth=Depth.WORK, near=said, on_off=True)
+        if span.name in own or (row not in found and len(found) == _MOST_EVENTS):
+            continue
+        reach_s = width_s / 2 + LAG_S
+        within = (middles_s >= span.start_s - reach_s) & (middles_s < span.stop_s + reach_s)
+        found[row] = np.maximum(found.get(row, np.zeros(count)), within)
+    return found
 
 
 def in_words(stalls: SlowWindows) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plimsoll.analysis.evidence.storage import described
-from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points
+from plimsoll.analysis.page.chart import Chart, Json, axis, choose_scale, colour_of, layout, log_ticks, points
 from plimsoll.analysis.page.section import Caution, Row, Section, Table
 from plimsoll.analysis.report.comparison_cautions import compress_ratios
 from plimsoll.analysis.report.measured_run import ReportRun
@@ -54,7 +54,6 @@ TESTS = {
     "rndrw": "random mix",
 }
 _GAP = 0.05
-_LOG_FROM = 30
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
 
@@ -78,15 +77,15 @@ def differences_table(runs: Sequence[ReportRun]) -> Table | None:
     if ratios := compress_ratios(runs):
         rows.append(Row("compress ratio", [ratios.get(name, ABSENT) for name in facts]))
     caption = (
-        "What the lab read of the storage and its host, where it is not the same for all backends. Ideally "
-        "only what you want to compare stands here."
+        "What the lab read of the storage and its host, where it is not the same for all backends. Ideally, "
+        "only what you want to compare is listed."
     )
     if alike:
         caption = "Nothing of what the lab read of the storage and its host differs between the backends."
     if any(row.name.startswith("tuning.") for row in rows):
         caption += f" {TUNING_SAYS}"
     if ratios:
-        caption += " The compress ratio stands here in any case; it changes with what a run writes."
+        caption += " The compress ratio is always listed; it changes with what a run writes."
     if len(facts) > MANY and rows:
         turned = [Row(name, [row.cells[place] for row in rows]) for place, name in enumerate(facts)]
         return Table("What differs between the backends", caption, ["", *(row.name for row in rows)], turned)
@@ -148,12 +147,14 @@ def read_fileio(paths: Sequence[Path]) -> Cells:
         cells = [cell for cell in lines if cell]
         damaged = len(lines) - len(cells)
         if not cells:
-            troubles.append(f"{path}: holds no result of plimsoll fileio.")
+            troubles.append(f"{path}: contains no result of plimsoll fileio.")
         elif damaged:
-            are = "one line is" if damaged == 1 else f"{damaged} lines are"
-            troubles.append(
-                f"{path}: {are} no finished cell (cut off, NaN or damaged), so points may be missing."
+            are = (
+                "one line is not a finished cell"
+                if damaged == 1
+                else f"{damaged} lines are not finished cells"
             )
+            troubles.append(f"{path}: {are} (cut off, NaN or damaged), so points may be missing.")
         found |= {_place(cell): cell for cell in cells}
     return Cells(
         [cell for cell in found.values() if isinstance(cell, MatrixCell)],
@@ -202,6 +203,16 @@ def volume_sections(fileio: Cells, rounds: Sequence[VolumeRound], runs: Sequence
     return [volumes, *([Section(filled.title, tables=[filled], layout="fold")] if filled else [])]
 
 
+@dataclass(frozen=True)
+class _Volume:
+    """One line of the chart: a volume's name (hostile), its colour's number, which of its lines it is."""
+
+    name: str
+    shade: int
+    line: int
+    cells: Sequence[MatrixCell]
+
+
 def _chart(cells: Sequence[MatrixCell], shades: Mapping[str, int]) -> Chart | None:
     """Return throughput and p99.9 by threads; None without cells.
 
@@ -215,12 +226,7 @@ def _chart(cells: Sequence[MatrixCell], shades: Mapping[str, int]) -> Chart | No
         taken.setdefault(cell.volume, max(taken.values(), default=-1) + 1)
         lines.setdefault(cell.volume, {}).setdefault(cell.how, []).append(cell)
     volumes = [
-        Volume(
-            f"{volume}, {_how(how)}" if len(by_how) > 1 else volume,
-            taken[volume],
-            number,
-            [Point(c.test, c.threads, c.throughput_mib_per_s, c.p999_ms) for c in some],
-        )
+        _Volume(f"{volume}, {_how(how)}" if len(by_how) > 1 else volume, taken[volume], number, some)
         for volume, by_how in lines.items()
         for number, (how, some) in enumerate(by_how.items())
     ]
@@ -231,7 +237,89 @@ def _chart(cells: Sequence[MatrixCell], shades: Mapping[str, int]) -> Chart | No
         "the slowest in a thousand of all reads, writes and fsyncs, less is better; it takes 1,000 of them. "
         "A closed loop: a thread that waits asks for nothing meanwhile."
     )
-    return fileio_chart("fileio", caption, volumes)
+    return _cell_chart(caption, volumes)
+
+
+def _cell_chart(caption: str, volumes: Sequence[_Volume]) -> Chart:
+    """Return a row a test, throughput on the left and p99.9 on the right, over the number of threads."""
+    every = [cell for volume in volumes for cell in volume.cells]
+    tests = [name for name in TESTS if any(cell.test == name for cell in every)]
+    tests += sorted({cell.test for cell in every} - set(tests))
+    threads = [str(number) for number in sorted({cell.threads for cell in every})]
+    scales = (
+        choose_scale([cell.throughput_mib_per_s for cell in every], 30),
+        choose_scale([cell.p999_ms or 0.0 for cell in every], 30),
+    )
+    data: list[Json] = []
+    axes: Json = {}
+    height = (1 + _GAP) / len(tests)
+    for row, test in enumerate(tests):
+        top = 1 - row * height
+        domain = [max(round(top - height + _GAP, 4), 0), round(top, 4)]
+        for column, unit in enumerate(("MiB/s", "p99.9 (ms)")):
+            number = _number(row * 2 + column)
+            values = [v for c in every if c.test == test and (v := _value(c, column))]
+            title = f"{plotly_text(TESTS.get(test, test), 24)}<br>{unit}" if not column else unit
+            axes[f"yaxis{number}"] = (
+                axis(title, scales[column])
+                | (log_ticks(values) if scales[column] == "log" else {"nticks": 4})
+                | {"domain": domain, "anchor": f"x{_number(column)}"}
+            )
+            axes[f"yaxis{number}"]["title"] = {"text": title, "standoff": 8, "font": {"size": 11}}
+            for volume in volumes:
+                data += _line(volume, test, column, number, legend=not row and not column)
+    for column, edges in enumerate(([0, 0.43], [0.57, 1])):
+        axes[f"xaxis{_number(column)}"] = axis("threads") | {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": threads,
+            "domain": edges,
+            "anchor": f"y{_number((len(tests) - 1) * 2 + column)}",
+        }
+    x_axis, y_axis = axes.pop("xaxis"), axes.pop("yaxis")
+    return Chart(
+        key="fileio",
+        title="What the volumes give by threads, by sysbench",
+        caption=caption,
+        data=data,
+        layout=layout(x_axis, y_axis, **axes),
+        tall=max(len(tests) - 1, 0),
+    )
+
+
+def _line(volume: _Volume, test: str, column: int, number: str, legend: bool) -> list[Json]:
+    cells = sorted((cell for cell in volume.cells if cell.test == test), key=lambda cell: cell.threads)
+    if not cells and not legend:
+        return []
+    name, colour = plotly_text(volume.name), colour_of(volume.shade)
+    trace = points(
+        name,
+        [],
+        [_value(cell, column) for cell in cells],
+        mode="lines+markers",
+        line={"color": colour, "width": 2, "dash": _DASHES[volume.line % len(_DASHES)]},
+        marker={"color": colour, "size": 7, "symbol": _SYMBOLS[volume.shade % len(_SYMBOLS)]},
+        xaxis=f"x{_number(column)}",
+        yaxis=f"y{number}",
+        hovertext=[
+            f"{name}: {plotly_text(TESTS.get(test, test), 24)}, {cell.threads} threads<br>"
+            f"<b>{significant(cell.throughput_mib_per_s)} MiB/s</b>, p99.9 "
+            f"<b>{milliseconds(cell.p999_ms)}</b>"
+            for cell in cells
+        ],
+        hoverinfo="text",
+        legendgroup=f"volume {volume.shade} {volume.line}",
+        showlegend=legend,
+    )
+    return [trace | {"x": [str(cell.threads) for cell in cells]}]
+
+
+def _value(cell: MatrixCell, column: int) -> float | None:
+    return cell.p999_ms if column else cell.throughput_mib_per_s
+
+
+def _number(place: int) -> str:
+    return "" if not place else str(place + 1)
 
 
 def fileio_table(cells: Sequence[MatrixCell], syncs: Sequence[FsyncCell] = ()) -> Table | None:
@@ -383,7 +471,7 @@ def read_rounds(paths: Sequence[Path]) -> list[VolumeRound]:
                 lines = file.read(_LARGEST_ROUNDS_BYTES).splitlines()
         except OSError as error:
             raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from None
-        every = [one for one in map(_round, lines) if one]
+        every = [one for line in lines if (one := round_of(_json(line)))]
         for volume in dict.fromkeys(one.volume for one in every):
             found += last_filling(every, volume)
     return found
@@ -423,118 +511,8 @@ def _round_row(one: VolumeRound) -> Row:
     return Row(f"{one.volume}, round {one.round}", cells)
 
 
-def _round(line: bytes) -> VolumeRound | None:
-    try:
-        return round_of(json.loads(line))
-    except (ValueError, RecursionError):
-        return None
-
-
 def _round_size(size: int) -> str:
     for unit_bytes, unit in ((_GIB, "GiB"), (_MIB, "MiB"), (1 << 10, "KiB")):
         if size >= unit_bytes:
             return f"{significant(size / unit_bytes)} {unit}"
     return f"{size} B"
-
-
-@dataclass(frozen=True)
-class Point:
-    """One cell of sysbench's matrix; `p999_ms` is None of too few events."""
-
-    test: str
-    threads: int
-    mib_per_s: float
-    p999_ms: float | None
-
-
-@dataclass(frozen=True)
-class Volume:
-    """One volume: its name (hostile), the number of its colour, which of its lines this is, its cells."""
-
-    name: str
-    shade: int
-    line: int
-    cells: Sequence[Point]
-
-
-def fileio_chart(key: str, caption: str, volumes: Sequence[Volume]) -> Chart:
-    """Return a row a test, throughput on the left and p99.9 on the right, over the number of threads."""
-    every = [cell for volume in volumes for cell in volume.cells]
-    tests = [name for name in TESTS if any(cell.test == name for cell in every)]
-    tests += sorted({cell.test for cell in every} - set(tests))
-    threads = [str(number) for number in sorted({cell.threads for cell in every})]
-    scales = (_scale([c.mib_per_s for c in every]), _scale([c.p999_ms for c in every if c.p999_ms]))
-    data: list[Json] = []
-    axes: Json = {}
-    height = (1 + _GAP) / len(tests)
-    for row, test in enumerate(tests):
-        top = 1 - row * height
-        domain = [max(round(top - height + _GAP, 4), 0), round(top, 4)]
-        for column, unit in enumerate(("MiB/s", "p99.9 (ms)")):
-            number = _number(row * 2 + column)
-            values = [v for c in every if c.test == test and (v := _value(c, column))]
-            title = f"{plotly_text(TESTS.get(test, test), 24)}<br>{unit}" if not column else unit
-            axes[f"yaxis{number}"] = (
-                axis(title, scales[column])
-                | (log_ticks(values) if scales[column] == "log" else {"nticks": 4})
-                | {"domain": domain, "anchor": f"x{_number(column)}"}
-            )
-            axes[f"yaxis{number}"]["title"] = {"text": title, "standoff": 8, "font": {"size": 11}}
-            for volume in volumes:
-                data += _line(volume, test, column, number, legend=not row and not column)
-    for column, edges in enumerate(([0, 0.43], [0.57, 1])):
-        axes[f"xaxis{_number(column)}"] = axis("threads") | {
-            "type": "category",
-            "categoryorder": "array",
-            "categoryarray": threads,
-            "domain": edges,
-            "anchor": f"y{_number((len(tests) - 1) * 2 + column)}",
-        }
-    x_axis, y_axis = axes.pop("xaxis"), axes.pop("yaxis")
-    return Chart(
-        key=key,
-        title="What the volumes give by threads, by sysbench",
-        caption=caption,
-        data=data,
-        layout=layout(x_axis, y_axis, **axes),
-        tall=max(len(tests) - 1, 0),
-    )
-
-
-def _line(volume: Volume, test: str, column: int, number: str, legend: bool) -> list[Json]:
-    cells = sorted((cell for cell in volume.cells if cell.test == test), key=lambda cell: cell.threads)
-    if not cells and not legend:
-        return []
-    name, colour = plotly_text(volume.name), colour_of(volume.shade)
-    trace = points(
-        name,
-        [],
-        [_value(cell, column) for cell in cells],
-        mode="lines+markers",
-        line={"color": colour, "width": 2, "dash": _DASHES[volume.line % len(_DASHES)]},
-        marker={"color": colour, "size": 7, "symbol": _SYMBOLS[volume.shade % len(_SYMBOLS)]},
-        xaxis=f"x{_number(column)}",
-        yaxis=f"y{number}",
-        hovertext=[
-            f"{name}: {plotly_text(TESTS.get(test, test), 24)}, {cell.threads} threads<br>"
-            f"<b>{significant(cell.mib_per_s)} MiB/s</b>, p99.9 <b>{milliseconds(cell.p999_ms)}</b>"
-            for cell in cells
-        ],
-        hoverinfo="text",
-        legendgroup=f"volume {volume.shade} {volume.line}",
-        showlegend=legend,
-    )
-    return [trace | {"x": [str(cell.threads) for cell in cells]}]
-
-
-def _value(cell: Point, column: int) -> float | None:
-    return cell.p999_ms if column else cell.mib_per_s
-
-
-def _number(place: int) -> str:
-    return "" if not place else str(place + 1)
-
-
-def _scale(values: Sequence[float]) -> str:
-    positive = [value for value in values if value > 0]
-    return "log" if positive and max(positive) > _LOG_FROM * min(positive) else "linear"

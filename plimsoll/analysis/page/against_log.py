@@ -80,7 +80,7 @@ def against_log_cautions(held: Sequence[HeldRun]) -> Iterator[Caution]:
         if run.apart:
             said = ", ".join(f"{name} is {significant(ratio, 2)} times" for name, ratio in run.apart.items())
             text = (
-                f"{run.run} is not as production was: of the same requests, service time at {said} the "
+                f"{run.run} differs from production: for the same requests, service time at {said} the "
                 "log's. See the clone's speed, caches and processors before you trust its times."
             )
             yield Caution(Severity.WARN, text)
