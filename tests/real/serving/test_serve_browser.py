@@ -281,7 +281,7 @@ def test_a_run_is_followed_from_before_it_begins_until_after_it_ended(
     results.mkdir()
     serving = serve(results)
     tab = Tab(browser, f"{serving.url}live")
-    tab.until("document.getElementById('state').textContent.startsWith('Nothing runs')")
+    tab.until("document.getElementById('state').textContent.startsWith('Nothing is running')")
     log = str(ROOT / "examples" / "access.log")
     command = [str(need(REPLAY)), "run", "--quiet", "--out", str(results), "--speed", "0.1", log]
     with subprocess.Popen(command) as replay:
