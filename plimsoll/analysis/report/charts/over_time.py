@@ -429,7 +429,7 @@ def _warming(backend: BackendRuns, shown: str) -> Warming:
 
 
 def hits_by_minute(run: ReportRun) -> dict[int, float]:
-    """Return the mean share of hits in the ARC, in percent, by minute of the run; none where nobody knows."""
+    """Return the mean share of hits in the ARC, in percent, by minute of the run; none if unknown."""
     columns = run.host.samples.columns
     t_ns, percent = columns.get("t_ns"), columns.get(ARC_HITS)
     if t_ns is None or percent is None:
