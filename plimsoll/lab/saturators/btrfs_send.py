@@ -41,7 +41,7 @@ def leftovers(list_output: str, folder: str, label: str) -> list[str]:
 
 
 class BtrfsSource:
-    """The commands that send a subvolume; see send_loop.SnapshotCommands."""
+    """The commands that send a subvolume; see send.SnapshotCommands."""
 
     below = ()  # a snapshot of a subvolume holds none below it
 

@@ -85,7 +85,7 @@ def leftovers(list_output: str, dataset: str, label: str) -> list[str]:
 
 
 class ZfsSource:
-    """The commands that send a dataset, and those `below` it; see send_loop.SnapshotCommands.
+    """The commands that send a dataset, and those `below` it; see send.SnapshotCommands.
 
     Not `zfs send -R`: that sends every older snapshot too, also the one that a clone is put back to.
     """
