@@ -338,7 +338,7 @@ FIGURES: list[tuple[str, str, str]] = [
     (
         "a measure with NaN",
         "metric: measure save, at_most_ratio: 2",
-        "the measure save has values that are no figures",
+        "the measure save has values that are not numbers",
     ),
     ("a figure of 0", "metric: measure none, at_most_ratio: 2", "is 0, which has no ratio"),
     ("after nothing", "phase: after, metric: p50, at_most_ratio: 2", "has 0 requests after the saturator"),

@@ -146,7 +146,7 @@ def test_a_measure_that_is_no_figure_is_named_as_damaged(run: Path, what: str, v
     done = _call([*COMMANDS["report"], "--json"])
     assert done.exit_code == 0, what
     assert json.loads(done.stdout, parse_constant=pytest.fail)["runs"][0]["measures"] == {}
-    assert "Values of tea in events.jsonl are not numbers" in Path("page.html").read_text()
+    assert "Values of tea in events.jsonl are not usable numbers" in Path("page.html").read_text()
     for command in ("compare", "signoff", "regress", "export"):
         done = _call(COMMANDS[command])
         assert done.exit_code in (0, 3), f"{command}: {done.output}"
@@ -154,7 +154,7 @@ def test_a_measure_that_is_no_figure_is_named_as_damaged(run: Path, what: str, v
     assert _call(COMMANDS["merge"]).exit_code == 0
     merged = _call(["report", "merged", "--out", "merged.html"])
     assert merged.exit_code == 0
-    assert "Values of tea in events.jsonl are not numbers" in Path("merged.html").read_text(), (
+    assert "Values of tea in events.jsonl are not usable numbers" in Path("merged.html").read_text(), (
         "merging mends nothing"
     )
 

@@ -101,7 +101,7 @@ def test_where_uv_cannot_be_had_pip_installs_what_is_exported(machine: Path) -> 
     ran = run(machine, "setup")
     assert ran.returncode == 0, ran.stderr
     assert (
-        "uv cannot be had: No matching distribution found for tools/packages/setup.lock. "
+        "uv is not available: No matching distribution found for tools/packages/setup.lock. "
         "pip installs what requirements.lock names.\n"
     ) in ran.stderr
     _, packages, own = lines(machine, "pip")
