@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -127,6 +128,9 @@ class LiveRun:
     def look(self, from_s: int = 0) -> RunNow:
         """Read what is new, and return the seconds from `from_s` on, as far as they are kept."""
         with self._lock:
+            if self.facts.started_at is None:  # it was first seen before it began
+                with suppress(PlimsollError):
+                    self.facts = read_facts(self.path)
             if time.monotonic() - self._looked_s >= _AGAIN_S:
                 self._read(run_clock_s(self.facts))
                 self._looked_s = time.monotonic()

@@ -136,6 +136,20 @@ def test_of_a_long_run_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.
     assert (found.requests, found.failures, found.points[0].done) == (100, None, 30)
 
 
+def test_a_run_that_was_seen_before_it_began_has_its_clock_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plimsoll.serve.live._AGAIN_S", 0.0)
+    run = _running(tmp_path / "run", records(10))
+    facts = (run / "run.json").read_text()
+    (run / "run.json").write_text(json.dumps(json.loads(facts) | {"started_at": None}))
+    growing = LiveRun(tmp_path, run)
+    assert growing.look().t_s == 0
+    (run / "run.json").write_text(facts)
+    assert growing.look().t_s > 0
+    assert growing.facts.started_at is not None
+
+
 def test_where_there_is_no_run_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError):
         LiveRun(tmp_path, tmp_path / "none")
