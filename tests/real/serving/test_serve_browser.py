@@ -269,7 +269,7 @@ def test_pages_of_other_servers_get_nothing(browser: Browser, served: Serving) -
         frame = tab.page.frames[1]
         assert "run-0" not in frame.content()
         tab.page.click("a")
-        tab.page.wait_for_selector("text=Pages of other servers get nothing here")
+        tab.page.wait_for_selector("text=Pages of other servers are refused")
         tab.page.close()
         other.shutdown()
 
