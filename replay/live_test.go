@@ -16,7 +16,8 @@ import (
 // freeAddress returns an address on loopback that nobody listened on a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	// No test connects from this address, so none can take the port meanwhile.
+	listener, err := net.Listen("tcp", "127.77.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -238,7 +238,7 @@ def _find_unfit(use: str) -> Iterator[Lack]:
         and _read_output(["docker", "info", "-f", "{{.ID}}"]) is None
     ):
         yield Lack(
-            "an answer of Docker", "systemctl start docker; unless you are root, join the group docker"
+            "an answer from Docker", "systemctl start docker; unless you are root, join the group docker"
         )
 
 

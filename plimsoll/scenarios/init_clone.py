@@ -242,7 +242,7 @@ def live_reason(ip: str, known: list[PublicName]) -> str | None:
         if ip_address(ip) in map(ip_address, one.ips):
             return (
                 f"public DNS leads from {one.name} to {ip}, where this site was asked: it is the live site. "
-                "Give --connect-to HOST:PORT of the clone; or --public, if a clone has this name"
+                "Give --connect-to HOST:PORT of the clone; or --public, if the name is the clone's own"
             )
     unknown = next((one for one in known if one.problem), None)
     if unknown and ip_address(ip).is_global:

@@ -260,19 +260,18 @@ def measure_finding(
     named = [*failing[:_MOST_SIDES], *(well if len(well) == 1 else [])]
     more = [f"fewer on {len(failing) - _MOST_SIDES} more"] if len(failing) > _MOST_SIDES else []
     rest = [f"none on the {len(well)} others"] if len(well) > 1 else []
-    told = "; ".join([*map(_told, named), *more, *rest])
+    how_often = "; ".join([*map(_how_often, named), *more, *rest])
     shares = [side.share for side in sides]
-    apart = (
-        ": a side that fails more is never the faster one" if max(shares) - min(shares) > _MANY_FAILED else ""
-    )
+    is_apart = max(shares) - min(shares) > _MANY_FAILED
     text = (
-        f"{scenario}: “{measure}” failed {when}: {told}{apart}. Failures count as at least their time-out, "
-        "and a median looks past those that are fewer than half."
+        f"{scenario}: “{measure}” failed {when}: {how_often}."
+        f"{' A side that fails more is never the faster one.' if is_apart else ''}"
+        " Failures count as at least their time-out, and a median looks past those that are fewer than half."
     )
     return Finding(FindingKind.FAILED_MEASURES, text, runs, scenario)
 
 
-def _told(side: Tries) -> str:
+def _how_often(side: Tries) -> str:
     if not side.failed:
         return f"none of {counted(side.tries, 'try', 'tries')} on {side.side}"
     share = significant(100 * side.share, 2)

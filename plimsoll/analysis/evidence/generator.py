@@ -134,11 +134,12 @@ def find_shared_machine(run: MeasuredRun) -> _Found:
     taken_ms, busy = taken_ms_per_s(run.directory), sender.cores_busy or 0
     if (taken_ms or 0) < MUCH_TAKEN_MS and busy < _MUCH_BUSY:
         return
-    text = f"had generator and server share {counted(cpus, 'core') if cpus else 'a machine'}"
+    text = "ran generator and server on one machine"
+    text += f" with {counted(cpus, 'core')}" if cpus else ""
     if taken_ms is not None:
         text += (
-            f", of which the generator had one for {sender.ran_ms_per_s:,.0f} ms of each second, and other "
-            f"programs waited for one for {sender.others_wait_ms_per_s:,.0f} ms"
+            f": in each second the generator took {sender.ran_ms_per_s:,.0f} ms of a core, and other programs "
+            f"waited for {sender.others_wait_ms_per_s:,.0f} ms"
         )
     text += f"; the cores were busy for {share(round(1000 * busy), 1000)} of the time" if busy else ""
     text += ". Part of what was measured may be the generator's doing."

@@ -93,9 +93,9 @@ def time_axis(unit: TimeUnit) -> Json:
 
 
 def axis(title: str, scale: str = "linear") -> Json:
-    """Return an axis in the page's colours."""
+    """Return an axis in the page's colours; its title may come from anywhere."""
     return {
-        "title": {"text": title, "standoff": 10, "font": {"size": 13}},
+        "title": {"text": plotly_text(title), "standoff": 10, "font": {"size": 13}},
         "type": scale,
         "gridcolor": "var(--grid)",
         "linecolor": "var(--line)",

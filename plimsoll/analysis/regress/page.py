@@ -118,7 +118,7 @@ def _figure(key: str, judgement: Judgement, nights: dict[int, int], results: Seq
     metric = series.key.name.rpartition(": ")[2]
     x_axis = axis("night") | _ticks(_nights(judgement)) | {"range": [-1, len(labels)], "rangemode": "normal"}
     unit = f" in {series.unit}" if series.unit else ""
-    y_axis = axis(plotly_text(f"{metric}{unit}", 60), "log") | log_ticks(values)
+    y_axis = axis(f"{metric}{unit}", "log") | log_ticks(values)
     y_axis |= {"range": [math.log10(floor / 1.1), math.log10(ceiling)]}
     when = "during the send" if series.key.phase == "during" else "of the whole run"
     return Chart(

@@ -116,7 +116,7 @@ async def find_lowered_limits(machine: Machine, backend: str) -> list[Remains]:
 
 # Of each script: $1, $2: the files of zfs_arc_min and zfs_arc_max; $3: arcstats; $4: where limits are kept.
 CAN_SHRINK = """[ -r "$3" ] && [ -w "$1" ] && [ -w "$2" ] || {
-    echo "others share the pool's cache (ARC), and this ZFS (zfs-fuse) has no limits to lower:" \\
+    echo "others share the pool's cache (ARC), and this ZFS, like zfs-fuse, has no limits to lower:" \\
         "give the clone a pool of its own (an emulated disk), write warm or as-is, or leave cache out" >&2
     exit 1
 }"""

@@ -99,12 +99,8 @@ LocalStep = Command | Write | Remove  # what `plimsoll schedule` does here
 def as_shell(step: Step | LocalStep) -> str:
     """Return the step as text: a command or a file as a shell takes it, the others to be read."""
     if isinstance(step, Command):
-        line = " ".join(_quoted(word) for word in step.words)
-        if step.stdin is not None:
-            line = _with_input(line, step.stdin)
-        if step.may_fail:
-            first, *rest = line.split("\n", 1)
-            line = "\n".join([f"{first} || true", *rest])  # before a heredoc's text
+        line, rest = " ".join(_quoted(word) for word in step.words), " || true" if step.may_fail else ""
+        line = f"{line}{rest}" if step.stdin is None else _with_input(line, step.stdin, rest)
         return f"{step.capture}=$({line})" if step.capture else line
     if isinstance(step, Write):
         return _with_input(f"install -D -m 644 /dev/stdin {shlex.quote(str(step.path))}", step.text)
@@ -122,15 +118,18 @@ def as_shell(step: Step | LocalStep) -> str:
     return f"room in {step.folder} for {' and '.join(like + size) or 'nothing'}"
 
 
-def _with_input(line: str, text: str) -> str:
-    """Return a command with its input: several lines as a heredoc, in which references are expanded."""
+def _with_input(line: str, text: str, rest: str = "") -> str:
+    """Return a command with its input: several lines as a heredoc, in which references are expanded.
+
+    `rest` belongs to the command, and so stands before the text of a heredoc.
+    """
     if "\n" not in text:
-        return f"printf %s {_quoted(text)} | {line}"
+        return f"printf %s {_quoted(text)} | {line}{rest}"
     text = text.removesuffix("\n")
     if "\n" not in text:
-        return f"echo {_quoted(text)} | {line}"
+        return f"echo {_quoted(text)} | {line}{rest}"
     end = "END" if _REFERENCE.search(text) else "'END'"
-    return f"{line} <<{end}\n{text.rstrip()}\nEND"
+    return f"{line} <<{end}{rest}\n{text.rstrip()}\nEND"
 
 
 def filled(step: Step, captured: Mapping[str, str]) -> Step:

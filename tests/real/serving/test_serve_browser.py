@@ -303,7 +303,8 @@ def test_a_run_is_followed_from_before_it_begins_until_after_it_ended(
     again.until("document.getElementById('state').textContent.startsWith('It has ended')")
     assert "interrupted" in again.page.inner_text("#state")
     assert again.page.pdf().startswith(b"%PDF")
-    again.page.get_by_role("link", name="The finished run").click()
+    with again.page.expect_navigation():
+        again.page.get_by_role("link", name="The finished run").click()
     again.drawn()
     assert again.page.locator("#headline .bigs dd").count() == 4
     assert again.complaints == []

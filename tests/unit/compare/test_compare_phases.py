@@ -71,7 +71,7 @@ def test_a_disk_on_which_saves_fail_gets_no_pass_for_saving(tmp_path: Path) -> N
     assert found.verdict == "INCONCLUSIVE", "its median alone, of what succeeded, would be as before"
     assert "20 of 48 tries on nvme (42 %)" in reasons(found)
     assert "none of 48 tries on sata" in reasons(found)
-    assert "a side that fails more is never the faster one" in reasons(found)
+    assert "A side that fails more is never the faster one" in reasons(found)
     assert _named(found).count("failed-measures") == 1
 
 

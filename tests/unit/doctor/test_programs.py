@@ -121,7 +121,7 @@ def test_a_go_that_cannot_fetch_a_newer_one(version: str | None, old: str | None
 def test_a_docker_that_does_not_answer_is_missing(bare: Path) -> None:
     for name in ("docker", "docker-compose"):
         (bare / name).symlink_to("/bin/false")
-    assert [one.what for one in lacks("site")] == ["an answer of Docker"]
+    assert [one.what for one in lacks("site")] == ["an answer from Docker"]
     (bare / "docker").unlink()
     (bare / "docker").symlink_to("/bin/true")
     assert lacks("site") == []

@@ -214,7 +214,7 @@ def test_where_zfs_has_no_limits_it_is_refused_in_a_sentence(script: str, tmp_pa
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(
-        "others share the pool's cache (ARC), and this ZFS (zfs-fuse) has no limits to lower"
+        "others share the pool's cache (ARC), and this ZFS, like zfs-fuse, has no limits to lower"
     )
     assert done.stderr.count("\n") == 1
 

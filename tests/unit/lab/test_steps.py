@@ -54,6 +54,32 @@ def test_a_shown_command_does_in_a_shell_what_it_does_here() -> None:
     assert pasted.stdout == expected
 
 
+@pytest.mark.parametrize(
+    ("what", "step", "expected"),
+    [
+        ("one line by printf", Command("", ("cat",), stdin="a b"), "a b"),
+        ("a line with its end by echo", Command("", ("cat",), stdin="a b\n"), "a b\n"),
+        ("several lines as a heredoc", Command("", ("cat",), stdin="a\n$HOME\n"), "a\n$HOME\n"),
+        ("it may fail", Command("", ("false",), stdin="a\nb\n", may_fail=True), ""),
+        (
+            "words of several lines may fail",
+            Command("", ("sh", "-c", "echo a\nexit 1", "sh"), may_fail=True),
+            "a\n",
+        ),
+        (
+            "words of several lines, their input too",
+            Command("", ("sh", "-c", "cat\nexit 1", "sh"), stdin="a\nb\n", may_fail=True),
+            "a\nb\n",
+        ),
+    ],
+)
+def test_a_shown_command_with_its_input_does_the_same_in_a_shell(
+    what: str, step: Command, expected: str
+) -> None:
+    pasted = subprocess.run(["/bin/sh", "-c", as_shell(step)], capture_output=True, text=True)
+    assert (pasted.returncode, pasted.stdout) == (0, expected), what
+
+
 def test_references_become_what_was_captured() -> None:
     step = filled(Command("", ("zpool", "create", "p", "${loop}"), stdin="${loop} 1"), {"loop": "/dev/loop3"})
     assert isinstance(step, Command)

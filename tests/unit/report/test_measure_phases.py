@@ -49,7 +49,7 @@ def test_failed_saves_stand_beside_the_saves_and_count_as_at_least_their_time_ou
     assert "article saved, old" in text
     assert re.search(r"\(\d+, 1,800 failed\)", text)
     assert re.search(r"“article saved” failed during the saturator: 1,800 of [\d,]+ tries on old", text)
-    assert "a side that fails more is never the faster one" in text
+    assert "A side that fails more is never the faster one" in text
     (old,) = [medians_of([run]) for run in failing.runs if run.backend == "old"][:1]
     during = old[ARTICLE]["during"]
     assert during.is_bound, "most tries failed, so the median is a failure's"

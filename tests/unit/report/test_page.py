@@ -51,6 +51,11 @@ def hostile_run(path: Path) -> Path:
     table["error"] = table["due_ns"] // 10**6 % 7
     text = HOSTILE[0]
     events = [{"t_ns": n * 10**8, "event": name, "phase": "start"} for n, name in enumerate(HOSTILE)]
+    events += [
+        {"t_ns": 10**9, "event": text, "phase": "start", "saturator": True},
+        {"t_ns": 15 * 10**8, "event": text, "bytes": 10**6},
+        {"t_ns": 2 * 10**9, "event": text, "phase": "stop"},
+    ]
     return write_run(
         path,
         table,

@@ -38,7 +38,7 @@ def test_limits_are_in_the_report(tmp_path: Path, why: str, outcome: str, shown:
         (
             "the server waited",
             {"ran_ms_per_s": 803.2, "others_wait_ms_per_s": 412.4, "cores_busy": 0.97},
-            "the generator had one for 803 ms of each second, and other programs waited for one for 412 ms; "
+            "in each second the generator took 803 ms of a core, and other programs waited for 412 ms; "
             "the cores were busy for 97 % of the time.",
         ),
         (
@@ -57,7 +57,7 @@ def test_a_machine_that_is_shared_is_named(
     sender = {"beside_server": True, "cores": 1, "threads": 1, "nice": 0} | sender
     write_run(tmp_path / "run", records(2000), sender=sender)
     text = text_of(make_report([tmp_path / "run"]).path)
-    assert ("had generator and server share" in text) == bool(shown), why
+    assert ("ran generator and server on one machine" in text) == bool(shown), why
     assert shown in text, why
     assert ("1 thread, nice 0, on the server's machine" in text) == bool(sender["beside_server"]), "a fact"
 

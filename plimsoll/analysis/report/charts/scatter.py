@@ -334,7 +334,7 @@ def _layout(
         | {
             "domain": [top - _LOWER, top],
             "nticks": 4,
-            "title": {"text": title, "standoff": 10, "font": {"size": 12}},
+            "title": {"text": plotly_text(title), "standoff": 10, "font": {"size": 12}},
         }
         for place, title in enumerate(titles, 2)
         for top in [(len(titles) + 2 - place) * (_LOWER + _GAP) - _GAP]

@@ -195,7 +195,7 @@ class HostView:
             axes[f"yaxis{place + 1 if place else ''}"] = axis("") | {
                 "domain": [max(round(top - _ROW_PX / whole, 4), 0.0), round(top, 4)],
                 "nticks": 4,
-                "title": {"text": row.title, "standoff": 8, "font": {"size": 12}},
+                "title": {"text": plotly_text(row.title), "standoff": 8, "font": {"size": 12}},
                 **({"range": [0, 102]} if row.unit == "%" and _is_loud(row, self.hosts) else {}),
             }
             if mixed and row.said:
