@@ -138,8 +138,8 @@ def find_shared_machine(run: MeasuredRun) -> _Found:
     text += f" with {counted(cpus, 'core')}" if cpus else ""
     if taken_ms is not None:
         text += (
-            f": in each second the generator took {sender.ran_ms_per_s:,.0f} ms of a core, and other programs "
-            f"waited for {sender.others_wait_ms_per_s:,.0f} ms"
+            f": in each second the generator took {sender.ran_ms_per_s:,.0f} ms of a core, and other "
+            f"programs waited for {sender.others_wait_ms_per_s:,.0f} ms"
         )
     text += f"; the cores were busy for {share(round(1000 * busy), 1000)} of the time" if busy else ""
     text += ". Part of what was measured may be the generator's doing."
