@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.unit.history.regress_study import alike, episodes, nightly, normal
+from tests.unit.regress.regress_study import alike, episodes, nightly, normal
 
 HISTORIES = 20
 RETURNS = [

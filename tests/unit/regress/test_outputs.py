@@ -193,7 +193,7 @@ def test_the_page_of_a_thousand_nights_stays_small(tmp_path: Path) -> None:
     import numpy as np
 
     from plimsoll.analysis.regress.judgement import Judgement, SeriesResult
-    from tests.unit.history.regress_study import NOISES, series
+    from tests.unit.regress.regress_study import NOISES, series
 
     nights = series(NOISES[0].of(np.random.default_rng(1), 1000))
     nights = replace(nights, nights=[replace(each, repeats=each.repeats * 8) for each in nights.nights])

@@ -11,7 +11,7 @@ import pytest
 from plimsoll.analysis.regress import changes
 from plimsoll.analysis.regress.changes import find_changes
 from tests.support.paths import DOCS
-from tests.unit.history.regress_study import (
+from tests.unit.regress.regress_study import (
     PLAIN,
     TABLES,
     alarms,

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser
 
 from tests.support.chromium import Opened
 from tests.support.nights import regress, write_night
-from tests.unit.history.test_outputs import hostile_history
+from tests.unit.regress.test_outputs import hostile_history
 
 
 def page_of(folder: Path, history: Path) -> Path:
