@@ -13,6 +13,7 @@ from typing import NamedTuple, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from plimsoll.analysis.evidence.host_rows import SUBJECTS
 from plimsoll.lab.clones import DRIVERS
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.proxmox import DiskLimits
@@ -75,6 +76,13 @@ def tables() -> Iterator[Table]:
     )
     for observer in OBSERVERS:
         yield Table("observers.md", observer.name, _columns(observer))
+    figures = [
+        (each.title, "; ".join(row.title for row in each.rows), each.about.removesuffix("."))
+        for each in SUBJECTS
+    ]
+    yield Table("report.md", "the host", _table(("figure", "rows", ""), figures))
+    signs = [(row.said, row.means, row.look_at) for each in SUBJECTS for row in each.rows if row.means]
+    yield Table("stalls.md", "signs", _table(("sign", "usually", "look at"), signs))
 
 
 def keys(models: Models, without: Collection[str] = ()) -> list[str]:
