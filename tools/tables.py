@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -19,6 +19,7 @@ from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.proxmox import DiskLimits
 from plimsoll.lab.disks import DISKS
 from plimsoll.lab.experiment import labfile
+from plimsoll.lab.experiment.status.watch import Status
 from plimsoll.lab.fileio.fio import FsyncMatrix
 from plimsoll.lab.hosts import HostSettings
 from plimsoll.lab.observers import OBSERVERS, ObserverSettings
@@ -63,6 +64,7 @@ def tables() -> Iterator[Table]:
         yield _settings(driver.settings, driver.name, prefix)
     yield Table("proxmox.md", "limits", keys([("limits.DISK.", DiskLimits)]))
     yield Table("hosts.md", "hosts", keys([("", HostSettings)]))
+    yield Table("status.md", "json", _table(("key", ""), list(_json_keys("", Status))))
     yield from _tuning()
     yield Table("factors.md", "names", _factors())
     yield Table("saturators.md", "every saturator", keys([("", SaturatorSettings)]))
@@ -70,10 +72,8 @@ def tables() -> Iterator[Table]:
         if lines := keys([("", kind.settings)], SaturatorSettings.model_fields):
             yield Table("saturators.md", kind.name, lines, _first_paragraph(kind.settings))
     yield Table("saturators.md", "sinks", _sinks())
-    observing = _observing()
-    yield Table(
-        "observers.md", "settings", keys(observing, [prefix.removesuffix(".") for prefix, _ in observing])
-    )
+    own = [(f"{each.name}.", each.own.model) for each in OBSERVERS if each.own]
+    yield Table("observers.md", "settings", keys([("", ObserverSettings), *own]))
     for observer in OBSERVERS:
         yield Table("observers.md", observer.name, _columns(observer))
     figures = [
@@ -83,6 +83,17 @@ def tables() -> Iterator[Table]:
     yield Table("report.md", "the host", _table(("figure", "rows", ""), figures))
     signs = [(row.said, row.means, row.look_at) for each in SUBJECTS for row in each.rows if row.means]
     yield Table("stalls.md", "signs", _table(("sign", "usually", "look at"), signs))
+
+
+def _json_keys(prefix: str, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Yield the keys of what a command prints, those of a model below the key that it stands under."""
+    for name, field in model.model_fields.items():
+        key = prefix + (field.serialization_alias or name)
+        yield f"`{key}`", _says(field)
+        entries = "[]" if get_origin(field.annotation) is list else ""
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from _json_keys(f"{key}{entries}.", kind)
 
 
 def keys(models: Models, without: Collection[str] = ()) -> list[str]:
@@ -96,18 +107,6 @@ def keys(models: Models, without: Collection[str] = ()) -> list[str]:
 def _rows(prefix: str, model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
     for name, field in model.model_fields.items():
         yield f"{prefix}{name}", _default(field), _says(field)
-
-
-def _observing() -> Models:
-    """Return the models of `observe`: its own keys, then those that an observer has for itself."""
-    fields = ObserverSettings.model_fields.items()
-    kinds = [
-        (name, kind) for name, field in fields for kind in (field.annotation, *get_args(field.annotation))
-    ]
-    own = [
-        (f"{name}.", kind) for name, kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)
-    ]
-    return [("", ObserverSettings), *own]
 
 
 def _sinks() -> list[str]:

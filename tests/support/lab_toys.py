@@ -1,118 +1,42 @@
-"""A toy driver, disk, saturator and observer, each as somebody would write it who adds one to the lab.
+"""A toy driver, disk, saturator and observer, added as somebody would who extends the lab.
 
-Imported before the command, in a process of its own: it adds them to the registries.
+Each is one file, and one line in its registry. That the report draws the observer is one line in another
+registry: analysis knows nothing of the lab.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal
+import shutil
+from pathlib import Path
 
-from pydantic import Field
+from tests.support.paths import ROOT
 
-from plimsoll.lab.clones import DRIVERS
-from plimsoll.lab.clones.clone import CloneContext, CloneKit, CloneSettings, Driver, Target
-from plimsoll.lab.disks import DISKS
-from plimsoll.lab.disks.disk import DataLocation, DiskKind, DiskSettings, Place
-from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers import OBSERVERS
-from plimsoll.lab.observers.observer import Reading, file_observer, gauge
-from plimsoll.lab.saturators import SATURATORS
-from plimsoll.lab.saturators.saturator import CLONE, Runner, SaturatorKind, SaturatorSettings
-from plimsoll.lab.steps.step import Command, Remains, Serve, Step
-
-
-class BoatSettings(CloneSettings):
-    """The site on a boat."""
-
-    driver: Literal["boat"]
-    port: int = Field(8080, description="Where it listens.")
+_TOYS = ROOT / "tests" / "support" / "toys"
+# The folder of the package that each toy's file goes to, and its line in the registry there, after the last.
+FILES = [
+    ("boat.py", "lab/clones", '        "boat:BOAT",\n', '        "proxmox:PROXMOX",\n'),
+    ("tub.py", "lab/disks", '        "tub:TUB",\n', '        "emulated:EMULATED",\n'),
+    ("tide.py", "lab/saturators", '        "tide:TIDE",\n', '        "backup:BACKUP",\n'),
+    ("wind.py", "lab/observers", '        "wind:WIND",\n', '        "php:OBSERVER",\n'),
+]
+_KNOTS = r"""HostRow("wind", "wind", "kn", r"wind\.knots_count", 5, means="A storm.", look_at="the sky")"""
+DRAWN = f"""    HostSubject("wind", "The wind", "How it blows.", ({_KNOTS},)),\n"""
 
 
-class Boat:
-    driver = "boat"
-
-    def __init__(self, settings: BoatSettings, name: str, place: Place) -> None:
-        self._url, self._folder = f"http://127.0.0.1:{settings.port}", f"{place.folder}/{name}"
-
-    def create(self) -> list[Step]:
-        return [Command("build it", ("build-boat", self._folder))]
-
-    def reset(self, restore: bool) -> list[Step]:
-        return [Command("launch it", ("launch-boat", self._folder)), Serve("see that it serves", self._url)]
-
-    def stop(self) -> list[Step]:
-        return []
-
-    def destroy(self) -> list[Step]:
-        return [Command("sink it", ("sink-boat", self._folder))]
-
-    def target(self, captured: Mapping[str, str]) -> Target:
-        return Target(self._url)
-
-    def data(self) -> DataLocation:
-        return DataLocation(folder=self._folder)
-
-    def describe(self) -> dict[str, Any]:
-        return {"driver": self.driver}
-
-    async def find(self, machine: Machine) -> list[Remains]:
-        return []
+def copy_with_toys(folder: Path) -> Path:
+    """Return `folder` with a copy of this checkout in it that has the toys, and nothing else that is new."""
+    shutil.copytree(ROOT / "plimsoll", folder / "plimsoll")
+    shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("node_modules"))
+    for name in ("tests", "docs", "replay"):
+        (folder / name).symlink_to(ROOT / name)
+    for name, place, line, last in FILES:
+        package = folder / "plimsoll" / place
+        shutil.copy2(_TOYS / name, package / name)
+        _add_line(package / "__init__.py", line, last)
+    rows = folder / "plimsoll" / "analysis" / "evidence" / "host_rows.py"
+    _add_line(rows, DRAWN, "SUBJECTS = (\n")
+    return folder
 
 
-async def _kit(settings: BoatSettings, around: CloneContext) -> CloneKit:
-    return CloneKit(Boat(settings, around.name, around.disk))
-
-
-class TubSettings(DiskSettings):
-    """A tub of water."""
-
-    kind: Literal["tub"]
-    litres: int = Field(description="How much it holds.")
-
-
-class Tub:
-    def __init__(self, settings: TubSettings, backend: str) -> None:
-        self._litres, self._folder = settings.litres, f"/tub/{backend}"
-
-    def place(self) -> Place:
-        return Place(self._folder)
-
-    def create(self) -> list[Step]:
-        return [Command("fill it", ("fill-tub", self._folder, str(self._litres)))]
-
-    def limit(self) -> list[Step]:
-        return []
-
-    def destroy(self) -> list[Step]:
-        return [Command("drain it", ("drain-tub", self._folder))]
-
-    async def find(self, machine: Machine) -> list[Remains]:
-        return []
-
-
-class TideSettings(SaturatorSettings):
-    """The tide, twice a day."""
-
-    kind: Literal["tide"]
-    folder: str = Field(CLONE, description="Where it rises.")
-
-
-class Tide(Runner[TideSettings]):
-    async def _once(self) -> None:
-        await self._follow(["tide", self.settings.folder], lambda line: int(line.text))
-
-    async def _clean(self) -> None:
-        await self.machine.run(["ebb", self.settings.folder])
-
-
-def _aimed(settings: TideSettings, at: DataLocation) -> TideSettings:
-    return settings.model_copy(update={"folder": at.folder}) if settings.folder == CLONE else settings
-
-
-def _read(texts: tuple[str, ...]) -> Reading:
-    return {"knots": float(texts[0])} if texts[0] else {}
-
-
-DRIVERS.append(Driver("boat", BoatSettings, _kit))
-DISKS.append(DiskKind("tub", TubSettings, lambda settings, _label, backend, _work: Tub(settings, backend)))
-SATURATORS.append(SaturatorKind("tide", TideSettings, Tide, aim=_aimed, programs=frozenset({"tide"})))
-OBSERVERS.append(file_observer("wind", (gauge("knots_count", "knots"),), _read, ("/proc/wind",)))
+def _add_line(registry: Path, line: str, after: str) -> None:
+    text = registry.read_text(encoding="utf-8")
+    assert text.count(after) == 1, registry
+    registry.write_text(text.replace(after, after + line), encoding="utf-8")

@@ -1,21 +1,20 @@
 """The drivers that clone a site. One more is a file beside this one, and a line here."""
 
+import pkgutil
 from typing import Annotated, Any
 
 from plimsoll.lab.clones.clone import CloneContext, CloneKit, CloneSettings, Driver
-from plimsoll.lab.clones.compose import COMPOSE
-from plimsoll.lab.clones.libvirt import LIBVIRT
-from plimsoll.lab.clones.proxmox import PROXMOX
-from plimsoll.lab.clones.qemu import QEMU
-from plimsoll.lab.clones.static import STATIC
 from plimsoll.lab.names import OneOf
 
 DRIVERS: list[Driver[Any]] = [
-    STATIC,
-    COMPOSE,
-    QEMU,
-    LIBVIRT,
-    PROXMOX,
+    pkgutil.resolve_name(f"{__name__}.{at}")
+    for at in (
+        "static:STATIC",
+        "compose:COMPOSE",
+        "qemu:QEMU",
+        "libvirt:LIBVIRT",
+        "proxmox:PROXMOX",
+    )
 ]
 AnyClone = Annotated[CloneSettings, OneOf("driver", lambda: (driver.settings for driver in DRIVERS))]
 

@@ -1,15 +1,17 @@
 """The kinds of disks that clones are put on. One more is a file beside this one, and a line here."""
 
+import pkgutil
 from typing import Annotated, Any
 
 from plimsoll.lab.disks.disk import Disk, DiskKind, DiskSettings
-from plimsoll.lab.disks.emulated import EMULATED
-from plimsoll.lab.disks.folder import FOLDER
 from plimsoll.lab.names import Label, OneOf
 
 DISKS: list[DiskKind[Any]] = [
-    FOLDER,
-    EMULATED,
+    pkgutil.resolve_name(f"{__name__}.{at}")
+    for at in (
+        "folder:FOLDER",
+        "emulated:EMULATED",
+    )
 ]
 AnyDisk = Annotated[DiskSettings, OneOf("kind", lambda: (kind.settings for kind in DISKS))]
 WORK = "/var/lib/plimsoll"

@@ -39,7 +39,7 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import PARTS, Label
 from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
 from plimsoll.lab.steps.runner import answer_of
-from plimsoll.lab.steps.step import Command, Look, Room, Serve, is_device, is_file
+from plimsoll.lab.steps.step import Command, Look, Room, Serve, is_device
 from plimsoll.lab.tuning.apply import find_left_tuned
 from plimsoll.lab.tuning.apply import plan_for_host as planned_tuning
 from plimsoll.lab.tuning.plan import drop_own, resolve_own
@@ -229,9 +229,7 @@ def _list_looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
     if (saturator := backend.saturator or lab.saturator) is not None:
         looks += saturator_kind(saturator).looks(saturator)
     looks += [is_device("observe.disks", name) for name in lab.observe.disks]
-    if lab.observe.mariadb is not None:
-        looks.append(is_file("observe.mariadb.defaults_file", lab.observe.mariadb.defaults_file))
-    return looks
+    return looks + lab.observe.looks()
 
 
 async def _ask(machine: Machine, looks: list[Look]) -> list[str]:

@@ -19,7 +19,7 @@ from plimsoll.lab.fileio.precondition import PreconditionSettings
 from plimsoll.lab.fileio.sysbench import Matrix
 from plimsoll.lab.hosts import HostSettings, Name
 from plimsoll.lab.names import Folder, LabName, StrictModel, explained_in
-from plimsoll.lab.observers import ObserverSettings
+from plimsoll.lab.observers import AnyObserving, WithOwnKeys
 from plimsoll.lab.saturators import AnySaturator
 from plimsoll.lab.steps.step import no_reference
 from plimsoll.lab.tuning.keys import DatasetTuning, DiskTuning, Tuning, VmTuning, ZfsTuning
@@ -422,8 +422,8 @@ class Lab(StrictModel):
     warmup_s: float = Field(
         5.0, ge=0, le=86400, description="Seconds at the start of a run that figures leave out."
     )
-    observe: ObserverSettings = Field(
-        ObserverSettings(), description="What to sample each second: see docs/observers.md."
+    observe: AnyObserving = Field(
+        WithOwnKeys(), description="What to sample each second: see docs/observers.md."
     )
     repeats: int = Field(
         4, ge=1, le=1000, description="Runs of each scenario on each backend. 4 are enough for a verdict."

@@ -46,6 +46,7 @@ from plimsoll.lab.experiment.labfile import (
 )
 from plimsoll.lab.experiment.scenarios import TraitsByScenario, idle_options, location_of, read_traits
 from plimsoll.lab.names import Label
+from plimsoll.lab.observers import OBSERVERS
 from plimsoll.lab.tuning.plan import problems as own_disk_problems
 
 # In place of what is wrong, so that the rest of the file is checked too.
@@ -425,7 +426,7 @@ IDLE_KEYS: list[tuple[str, IsIdle, str]] = [
             _unless_observed(name),
             f"the observer {name} does not run: add it to observe.observe",
         )
-        for name in ("mariadb", "php", "fsync")
+        for name in (observer.name for observer in OBSERVERS if observer.own)
     ),
     (
         "observe.pools",

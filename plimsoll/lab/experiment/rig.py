@@ -20,7 +20,7 @@ from plimsoll.lab.fileio.measure import VolumeFiles
 from plimsoll.lab.fileio.precondition import Filling
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
-from plimsoll.lab.observers.settings import FsyncProbe, ProbeFile
+from plimsoll.lab.observers.fsync import FsyncProbe, FsyncProbeSettings, ProbeFile
 from plimsoll.lab.saturators import aim_saturator
 from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
 from plimsoll.lab.saturators.saturator import SaturatorSettings
@@ -307,6 +307,7 @@ async def build_rig(lab: Lab, backend: Backend, machine: Machine, on_step: OnSte
     saturated = Saturated(busy, label.saturator(backend.name)) if busy else None
     # On a disk whose clone is not the lab's, nothing is written unless lab.yml says where.
     ours = place.folder if place and find_driver(backend.clone).is_ours else None
-    folder = lab.observe.fsync.folder or kit.clone.data().own or ours
+    named = lab.observe.own(FsyncProbeSettings)
+    folder = (named and named.folder) or kit.clone.data().own or ours
     probe = ProbeFile(folder, name) if folder and "fsync" in lab.observe.observe else None
     return Rig(backend, machine, storage, kit, files, filling, on_step, saturated, probe)

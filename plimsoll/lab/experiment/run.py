@@ -27,6 +27,7 @@ from plimsoll.lab.experiment.scenarios import TraitsByScenario
 from plimsoll.lab.facts import read_facts, read_facts_after
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
+from plimsoll.lab.observers.fsync import with_probe
 from plimsoll.lab.observers.sampler import HostCsv, copy_host_samples, prepare_sampler
 from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.steps.step import Command
@@ -93,7 +94,7 @@ class Run:
         observe = self._lab.observe
         if devices and not observe.disks:
             observe = observe.model_copy(update={"disks": devices})
-        sampler = await prepare_sampler(rig.machine, observe.probing(rig.probed), self._say)
+        sampler = await prepare_sampler(rig.machine, with_probe(observe, rig.probed), self._say)
         events, stop = Events(attempt / "lab-events.jsonl"), asyncio.Event()
         target = rig.clone.target(rig.runner.captured)
         loads = build_loads(self._lab, self._run, self._kinds, target, str(attempt), rig.is_ours)

@@ -4,13 +4,14 @@ One more is one more file beside this one, and one more line here; `sampler` rea
 """
 
 import pkgutil
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, create_model, model_validator
+from pydantic_core import CoreSchema
 
 from plimsoll.lab.names import NameOf
-from plimsoll.lab.observers.observer import Observer
-from plimsoll.lab.observers.settings import ObserverOptions
+from plimsoll.lab.observers.observer import Observer, ObserverOptions
+from plimsoll.lab.steps.step import Look
 
 OBSERVERS: list[Observer] = [
     pkgutil.resolve_name(f"{__name__}.{at}")
@@ -31,6 +32,7 @@ OBSERVERS: list[Observer] = [
         "php:OBSERVER",
     )
 ]
+_NEEDY = [observer for observer in OBSERVERS if observer.own and observer.own.needs]
 
 ObserverName = Annotated[str, NameOf(lambda: (observer.name for observer in OBSERVERS))]
 
@@ -46,32 +48,44 @@ class ObserverSettings(ObserverOptions):
     model_config = ConfigDict(defer_build=True)  # until it is used: the registry is complete by then
 
     observe: tuple[ObserverName, ...] = Field(
-        (
-            "arcstats",
-            "txg",
-            "zil",
-            "zpool",
-            "poolwaits",
-            "vdevs",
-            "poolstate",
-            "diskstats",
-            "pressure",
-            "cpu",
-            "memory",
-            "fsync",
-        ),
+        tuple(observer.name for observer in OBSERVERS if observer not in _NEEDY),
         description="Observers to run, of those below. What a host does not have stays empty, and is "
-        "reported once. "
-        "Default: all but `mariadb` and `php`.",
+        f"reported once. Default: all but {' and '.join(f'`{observer.name}`' for observer in _NEEDY)}.",
     )
 
     @model_validator(mode="after")
     def _can_ask(self) -> "ObserverSettings":
-        if "mariadb" in self.observe and self.mariadb is None:
-            raise ValueError("mariadb: the observer needs an option file: mariadb: {defaults_file: /…}")
-        if "php" in self.observe and self.php is None:
-            raise ValueError("php: the observer needs a socket: php: {fastcgi: /run/php/php8.2-fpm.sock}")
+        for observer in OBSERVERS:
+            own = observer.own
+            if own and own.needs and observer.name in self.observe and self.own(own.model) is None:
+                raise ValueError(f"{observer.name}: the observer needs {own.needs}")
         for name, values in (("observe", self.observe), ("disks", self.disks), ("pools", self.pools)):
             if len(set(values)) < len(values):
                 raise ValueError(f"{name}: names something twice; remove one of them")
         return self
+
+    def looks(self) -> list[Look]:
+        """Return what observers have checked on the machine before the start."""
+        own = [observer.own for observer in OBSERVERS if observer.own]
+        return [look for each in own if (keys := self.own(each.model)) for look in each.looks(keys)]
+
+
+_OWN: dict[str, Any] = {
+    observer.name: (own.model | None, Field(None, description=own.description))
+    if own.needs
+    else (own.model, Field(own.model(), description=own.description))
+    for observer in OBSERVERS
+    if (own := observer.own)
+}
+WithOwnKeys: type[ObserverSettings] = create_model(
+    "ObserverSettings", __base__=ObserverSettings, __doc__=ObserverSettings.__doc__, **_OWN
+)
+
+
+class _WithOwnKeys:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the settings with the keys that observers have for themselves."""
+        return handler.generate_schema(WithOwnKeys)
+
+
+AnyObserving = Annotated[ObserverSettings, _WithOwnKeys()]

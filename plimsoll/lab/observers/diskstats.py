@@ -8,6 +8,7 @@ from plimsoll.lab.observers.observer import (
     Column,
     FileSource,
     Observer,
+    ObserverOptions,
     Reading,
     Say,
     gauge,
@@ -16,7 +17,6 @@ from plimsoll.lab.observers.observer import (
     rate,
     read_files,
 )
-from plimsoll.lab.observers.settings import ObserverOptions
 
 PATHS = ("/proc/diskstats",)
 _SECTOR_BYTES = 512  # whatever the disk's own is

@@ -1,11 +1,18 @@
 """What a database waits for: a 4 KiB write and its fdatasync once a second, beside the clone's data."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self, TypeVar
+
+from pydantic import Field, PrivateAttr
 
 from plimsoll.lab.machine import Machine, script_command
+from plimsoll.lab.names import Folder, StrictModel
 from plimsoll.lab.observers.observer import (
     Column,
     Observer,
+    ObserverOptions,
+    OwnKeys,
     ProcessLines,
     Reading,
     ReadingPair,
@@ -13,10 +20,12 @@ from plimsoll.lab.observers.observer import (
     gauge,
     number,
 )
-from plimsoll.lab.observers.settings import FsyncProbe, ObserverOptions
+from plimsoll.lab.steps.step import Command, Remains
 
 _SCRIPT = Path(__file__).with_name("fsync_script.py")
 _MS_OF_NS = 1 / 1e6
+_REMOVE_S = 60.0  # a disk that stalls may keep it waiting
+Options = TypeVar("Options", bound=ObserverOptions)
 _FIELDS = ("write", "fdatasync", "write + fdatasync")
 
 COLUMNS = (
@@ -24,6 +33,71 @@ COLUMNS = (
     gauge("fdatasync_ms", _FIELDS[1], _MS_OF_NS),
     gauge("total_ms", _FIELDS[2], _MS_OF_NS),
 )
+
+
+@dataclass(frozen=True)
+class ProbeFile:
+    """The place of the probe's file, which is found and removed by its name.
+
+    It has a folder on the disk, and the name of everything that belongs to the backend.
+    """
+
+    folder: str
+    backend_name: str
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return f"{self.backend_name}.fsync"
+
+    @property
+    def path(self) -> str:
+        """The file's path."""
+        return f"{self.folder.rstrip('/')}/{self.name}"
+
+    async def find(self, machine: Machine, backend: str) -> list[Remains]:
+        """Return what a crash left of it. Looks only. Raises MachineError."""
+        look = ["find", self.path, "-maxdepth", "0", "-type", "f"]
+        if not (await machine.run(look, check=False)).out:
+            return []
+        remove = Command("remove the probe's file", ("rm", "-f", "--", self.path), timeout_s=_REMOVE_S)
+        return [Remains(f"the file of the fsync probe {self.path}", backend, (remove,))]
+
+
+@dataclass(frozen=True)
+class FsyncProbe:
+    """A place, and the machine whose processes may reach its disk: one under the disk's limits."""
+
+    machine: Machine
+    place: ProbeFile
+
+
+class FsyncProbeSettings(StrictModel):
+    """The folder that the fsync probe writes into."""
+
+    folder: Folder | None = Field(
+        None,
+        description="Folder on the disk under test, no link; default: that of the clone's database or data.",
+        examples=["/tank/site"],
+    )
+    _probe: FsyncProbe | None = PrivateAttr(None)
+
+    @property
+    def probe(self) -> FsyncProbe | None:
+        """The file that is written, which is not a key of lab.yml: the lab names it."""
+        return self._probe
+
+    def probing(self, probe: FsyncProbe | None) -> Self:
+        """Return these settings, with the file that is to be written."""
+        found = self.model_copy()
+        found._probe = probe
+        return found
+
+
+def with_probe(options: Options, probe: FsyncProbe | None) -> Options:
+    """Return the options of observers, with the file that the fsync probe is to write."""
+    own = options.own(FsyncProbeSettings) or FsyncProbeSettings(folder=None)
+    return options.model_copy(update={"fsync": own.probing(probe)})
 
 
 def command(folder: str, name: str) -> list[str]:
@@ -72,10 +146,13 @@ class FsyncWatch:
 
 
 async def _prepare(_machine: Machine, options: ObserverOptions, say: Say) -> FsyncWatch | None:
-    if options.probed is None:
+    own = options.own(FsyncProbeSettings)
+    if own is None or own.probe is None:
         say("fsync: where the site's data lie is not known here: name a folder on its disk, fsync.folder")
         return None
-    return FsyncWatch(options.probed)
+    return FsyncWatch(own.probe)
 
 
-OBSERVER = Observer("fsync", COLUMNS, _prepare)
+OBSERVER = Observer(
+    "fsync", COLUMNS, _prepare, OwnKeys(FsyncProbeSettings, "Where the fsync observer writes.")
+)

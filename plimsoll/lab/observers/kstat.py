@@ -21,6 +21,7 @@ from plimsoll.lab.observers.observer import (
     Column,
     FileSource,
     Observer,
+    ObserverOptions,
     Reading,
     ReadingPair,
     Say,
@@ -30,7 +31,6 @@ from plimsoll.lab.observers.observer import (
     rate,
     read_files,
 )
-from plimsoll.lab.observers.settings import ObserverOptions
 from plimsoll.lab.observers.zpool import find_pools
 
 ARC_PATHS = ("/proc/spl/kstat/zfs/arcstats",)

@@ -6,13 +6,19 @@ times, so that a busy host has to start it seldom.
 
 import time
 from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import Field
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
+from plimsoll.lab.names import StrictModel
 from plimsoll.lab.observers.observer import (
     Column,
     CommandStream,
     Observer,
+    ObserverOptions,
+    OwnKeys,
     Reading,
     ReadingPair,
     Say,
@@ -21,7 +27,7 @@ from plimsoll.lab.observers.observer import (
     per,
     rate,
 )
-from plimsoll.lab.observers.settings import MariadbSettings, ObserverOptions
+from plimsoll.lab.steps.step import is_file
 
 _STATUS = "SHOW GLOBAL STATUS"
 _TABLE = "performance_schema.events_waits_summary_global_by_event_name"
@@ -45,6 +51,26 @@ _PAUSE = r"\! sleep 0.5 || sleep 1"
 _MOST_FIELDS = 10_000
 _LONGEST = 200
 _MOST_ERRORS = 10
+
+_Argument = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
+
+
+class MariadbSettings(StrictModel):
+    """The client that reads MariaDB's counters, and its option file."""
+
+    defaults_file: str = Field(
+        description="Option file on the client's machine, with `user` and `password` under `[client]`. "
+        "Nothing secret is ever "
+        "on a command line.",
+        pattern=r"^/[^\x00-\x1f]+$",
+        examples=["/etc/mysql/debian.cnf"],
+    )
+    client: tuple[_Argument, ...] = Field(
+        ("mariadb",),
+        min_length=1,
+        description="Command of the client. Put words before it to run it elsewhere: [docker, exec, db, "
+        "mariadb].",
+    )
 
 
 def command(settings: MariadbSettings, query: str = _STATUS) -> list[str]:
@@ -185,10 +211,11 @@ class MariadbWatch(CommandStream):
 
 
 async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> MariadbWatch | None:
-    if options.mariadb is None:
+    settings = options.own(MariadbSettings)
+    if settings is None:
         return None
-    query = f"{_STATUS}; {WAITS}" if await _tells_waits(machine, options.mariadb, say) else _STATUS
-    return MariadbWatch(machine, options.mariadb, query)
+    query = f"{_STATUS}; {WAITS}" if await _tells_waits(machine, settings, say) else _STATUS
+    return MariadbWatch(machine, settings, query)
 
 
 async def _tells_waits(machine: Machine, settings: MariadbSettings, say: Say) -> bool:
@@ -202,4 +229,14 @@ async def _tells_waits(machine: Machine, settings: MariadbSettings, say: Say) ->
     return asked.status == 0 and bool(parse(asked.out))
 
 
-OBSERVER = Observer("mariadb", COLUMNS, _prepare)
+OBSERVER = Observer(
+    "mariadb",
+    COLUMNS,
+    _prepare,
+    OwnKeys(
+        MariadbSettings,
+        "How the mariadb observer reads its counters.",
+        needs="an option file: mariadb: {defaults_file: /…}",
+        looks=lambda settings: [is_file("observe.mariadb.defaults_file", settings.defaults_file)],
+    ),
+)

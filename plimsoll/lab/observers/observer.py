@@ -9,11 +9,14 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+from pydantic import Field
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine, Machine, Process
-from plimsoll.lab.observers.settings import ObserverOptions
+from plimsoll.lab.names import DeviceName, PoolName, StrictModel, explained_in
+from plimsoll.lab.steps.step import Look
 
 Say = Callable[[str], None]
 Reading = Mapping[str, float]
@@ -59,6 +62,7 @@ class ReadingPair:
 
 
 Formula = Callable[[ReadingPair], float | None]
+Own = TypeVar("Own", bound=StrictModel)
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,35 @@ class Stream(Protocol):
         ...
 
 
+class ObserverOptions(StrictModel):
+    """What observers watch. A field's description is its help text."""
+
+    model_config = explained_in("docs/observers.md")
+
+    disks: tuple[DeviceName, ...] = Field(
+        (), description="Devices to watch, such as sda, nvme0n1, loop3; default: every whole disk."
+    )
+    pools: tuple[PoolName, ...] = Field((), description="Pools to watch; default: every imported pool.")
+
+    def own(self, model: type[Own]) -> Own | None:
+        """Return the keys that one observer has for itself; None where there are none."""
+        return next((value for _, value in self if isinstance(value, model)), None)
+
+
+@dataclass(frozen=True)
+class OwnKeys:
+    """The keys that an observer has for itself, below its name.
+
+    `needs` says what it cannot do without, with an example; where it is "", defaults will do. `looks` returns
+    what has to be checked on the machine before the start.
+    """
+
+    model: type[StrictModel]
+    description: str
+    needs: str = ""
+    looks: Callable[[Any], list[Look]] = lambda _: []
+
+
 @dataclass(frozen=True)
 class Observer:
     """An entry of the registry.
@@ -121,11 +154,13 @@ class Observer:
     `name`: its name in lab.yml, and before the dot of its columns in `host.csv`.
     `columns`: as they are documented; `DEVICE` or `POOL` stands for what a host has several of.
     `prepare`: returns what is sampled on a machine, None where there is nothing; `say` gets the reason, once.
+    It is sampled by default unless its own keys say that it needs something.
     """
 
     name: str
     columns: tuple[Column, ...]
     prepare: Callable[[Machine, ObserverOptions, Say], Coroutine[Any, Any, FileSource | Stream | None]]
+    own: OwnKeys | None = None
 
 
 def file_observer(

@@ -4,10 +4,15 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import Field, model_validator
+
 from plimsoll.lab.machine import Machine, script_command
+from plimsoll.lab.names import StrictModel
 from plimsoll.lab.observers.observer import (
     Column,
     Observer,
+    ObserverOptions,
+    OwnKeys,
     ProcessLines,
     Reading,
     ReadingPair,
@@ -15,13 +20,45 @@ from plimsoll.lab.observers.observer import (
     gauge,
     rate,
 )
-from plimsoll.lab.observers.settings import ObserverOptions, PhpSettings
 
 _SCRIPT = Path(__file__).with_name("php_script.py")
 _LARGEST = 1 << 53
 _LONGEST = 200
 _RESTARTS = ("oom_restarts", "hash_restarts", "manual_restarts")
 _QUEUE, _QUEUE_LENGTH = "listen queue", "listen queue len"
+
+_PAGE = r"^(/|http://[^/])[^\x00-\x20]*$"
+
+
+class PhpSettings(StrictModel):
+    """How PHP-FPM and OPcache are asked for their state, by the host itself."""
+
+    fastcgi: str | None = Field(
+        None,
+        description="Socket of the pool, or of its `pm.status_listen`: `/run/php/php8.2-fpm.sock`, "
+        "`127.0.0.1:9000`.",
+        pattern=r"^(/[^\x00-\x1f]+|[^/\s:]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5})$",
+        examples=["/run/php/php8.2-fpm.sock"],
+    )
+    status: str = Field(
+        "/status",
+        description="The pool's `pm.status_path`, or its address on the host: "
+        "`http://127.0.0.1/status?json`.",
+        pattern=_PAGE,
+    )
+    opcache: str | None = Field(
+        None,
+        description="Script that prints opcache_get_status(false) as JSON: its path on PHP's machine, or "
+        "its address.",
+        pattern=_PAGE,
+    )
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> "PhpSettings":
+        by_socket = [page for page in (self.status, self.opcache) if page and not page.startswith("http")]
+        if by_socket and self.fastcgi is None:
+            raise ValueError(f"fastcgi: {by_socket[0]} is asked for at a socket: /run/php/php8.2-fpm.sock")
+        return self
 
 
 def _share(part: str, whole: str) -> Column:
@@ -136,7 +173,17 @@ class PhpWatch:
 
 
 async def _prepare(machine: Machine, options: ObserverOptions, _say: Say) -> PhpWatch | None:
-    return PhpWatch(machine, options.php) if options.php else None
+    settings = options.own(PhpSettings)
+    return PhpWatch(machine, settings) if settings else None
 
 
-OBSERVER = Observer("php", COLUMNS, _prepare)
+OBSERVER = Observer(
+    "php",
+    COLUMNS,
+    _prepare,
+    OwnKeys(
+        PhpSettings,
+        "How the php observer asks PHP-FPM and OPcache.",
+        needs="a socket: php: {fastcgi: /run/php/php8.2-fpm.sock}",
+    ),
+)

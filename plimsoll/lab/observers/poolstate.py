@@ -14,12 +14,12 @@ from plimsoll.lab.observers.observer import (
     Column,
     CommandStream,
     Observer,
+    ObserverOptions,
     ReadingPair,
     Say,
     gauge,
     repeat_command,
 )
-from plimsoll.lab.observers.settings import ObserverOptions
 from plimsoll.lab.observers.zpool import find_form, find_pools
 
 EVERY_S = 2

@@ -14,13 +14,13 @@ from plimsoll.lab.observers.observer import (
     Column,
     CommandStream,
     Observer,
+    ObserverOptions,
     ReadingPair,
     Say,
     gauge,
     number,
     repeat_command,
 )
-from plimsoll.lab.observers.settings import ObserverOptions
 from plimsoll.lab.observers.zpool import find_form, find_pools
 
 _WORDS = ("zpool", "iostat", "-w", "-H", "-p")

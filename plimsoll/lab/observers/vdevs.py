@@ -7,9 +7,16 @@ from statistics import median
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers import zpool
-from plimsoll.lab.observers.observer import Column, CommandStream, Observer, ReadingPair, Say, gauge
+from plimsoll.lab.observers.observer import (
+    Column,
+    CommandStream,
+    Observer,
+    ObserverOptions,
+    ReadingPair,
+    Say,
+    gauge,
+)
 from plimsoll.lab.observers.poolstate import Leaf, parse_status
-from plimsoll.lab.observers.settings import ObserverOptions
 from plimsoll.lab.observers.zpool import PROBE_TIMEOUT_S, find_pools
 
 MOST = 32  # vdevs that have columns

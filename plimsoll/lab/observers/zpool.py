@@ -10,8 +10,15 @@ from typing import TypeVar
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.observers.observer import Column, CommandStream, Observer, ReadingPair, Say, gauge
-from plimsoll.lab.observers.settings import ObserverOptions
+from plimsoll.lab.observers.observer import (
+    Column,
+    CommandStream,
+    Observer,
+    ObserverOptions,
+    ReadingPair,
+    Say,
+    gauge,
+)
 
 PROBE_TIMEOUT_S = 20.0  # a pool that is busy answers late
 _MS_OF_NS = 1 / 1e6

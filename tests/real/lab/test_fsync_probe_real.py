@@ -12,8 +12,8 @@ import pytest
 from plimsoll.common.ssh import Access
 from plimsoll.lab.machine import LocalMachine, Machine, SshMachine
 from plimsoll.lab.observers import ObserverSettings
+from plimsoll.lab.observers.fsync import FsyncProbe, ProbeFile, with_probe
 from plimsoll.lab.observers.sampler import HostCsv, prepare_sampler
-from plimsoll.lab.observers.settings import FsyncProbe, ProbeFile
 from plimsoll.rundir.hostfile import read_samples
 from tests.support.programs import need
 from tests.support.sshd import Sshd
@@ -43,7 +43,7 @@ def _observed(machine: Machine, folder: Path, out: Path) -> tuple[dict[str, list
 
     async def run() -> None:
         stop, settings = asyncio.Event(), ObserverSettings(observe=("fsync",))
-        settings = settings.probing(FsyncProbe(machine, ProbeFile(str(folder), NAME)))
+        settings = with_probe(settings, FsyncProbe(machine, ProbeFile(str(folder), NAME)))
         sampler = await prepare_sampler(machine, settings, said.append)
         with HostCsv(out, sampler.columns) as file:
             running = asyncio.create_task(sampler.run(file, time.monotonic_ns(), stop))

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.observers import ObserverSettings, find_observer
-from plimsoll.lab.observers.mariadb import MariadbWatch
-from plimsoll.lab.observers.settings import MariadbSettings
+from plimsoll.lab.observers import WithOwnKeys, find_observer
+from plimsoll.lab.observers.mariadb import MariadbSettings, MariadbWatch
 from tests.support.programs import need
 from tests.support.waiting import LONGEST_S, eventually, wait_for
 
@@ -96,7 +95,7 @@ _MOST_SAMPLES = 10 * LONGEST_S  # a tenth of a second each
 @contextlib.asynccontextmanager
 async def _watching(settings: MariadbSettings, said: list[str]) -> AsyncIterator[MariadbWatch]:
     machine = LocalMachine()
-    options = ObserverSettings(observe=("mariadb",), mariadb=settings)
+    options = WithOwnKeys.model_validate({"observe": ("mariadb",), "mariadb": settings})
     watch = await find_observer("mariadb").prepare(machine, options, said.append)
     assert isinstance(watch, MariadbWatch)
     await watch.start(said.append)

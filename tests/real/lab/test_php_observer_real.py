@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.observers.php import COLUMNS, PhpWatch
+from plimsoll.lab.observers.php import COLUMNS, PhpSettings, PhpWatch
 from plimsoll.lab.observers.php_script import asked, by_fastcgi, record
-from plimsoll.lab.observers.settings import PhpSettings
 from tests.support.programs import free_port, need
 from tests.support.waiting import LONGEST_S, eventually
 

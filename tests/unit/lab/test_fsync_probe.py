@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.observers import ObserverSettings
-from plimsoll.lab.observers.fsync import FsyncWatch, command, parse
+from plimsoll.lab.observers.fsync import FsyncProbe, FsyncWatch, ProbeFile, command, parse, with_probe
 from plimsoll.lab.observers.sampler import prepare_sampler
-from plimsoll.lab.observers.settings import FsyncProbe, ProbeFile
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.paths import ROOT
@@ -189,7 +188,7 @@ def _sampled(lines: list[str]) -> list[float | None]:
         machine.process = FakeProcess(lines)
         settings = ObserverSettings(observe=("fsync",))
         probed = FsyncProbe(machine, ProbeFile("/tank/site", NAME))
-        sampler = await prepare_sampler(FakeMachine(), settings.probing(probed), lambda _: None)
+        sampler = await prepare_sampler(FakeMachine(), with_probe(settings, probed), lambda _: None)
         assert sampler.columns == ["fsync.write_ms", "fsync.fdatasync_ms", "fsync.total_ms"]
         watch = FsyncWatch(probed)
         await watch.start(lambda _: None)
@@ -213,7 +212,7 @@ def test_a_host_without_python_says_so() -> None:
     async def run() -> list[str]:
         said, stop = list[str](), asyncio.Event()
         probed = FsyncProbe(Without(), ProbeFile("/tank/site", NAME))
-        settings = ObserverSettings(observe=("fsync",)).probing(probed)
+        settings = with_probe(ObserverSettings(observe=("fsync",)), probed)
         sampler = await prepare_sampler(FakeMachine(), settings, said.append)
         stop.set()
         with (ROOT / "README.md").open():

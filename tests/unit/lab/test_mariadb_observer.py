@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from plimsoll.lab.machine import Done
-from plimsoll.lab.observers import ObserverSettings, find_observer, mariadb
-from plimsoll.lab.observers.settings import MariadbSettings
+from plimsoll.lab.observers import WithOwnKeys, find_observer, mariadb
+from plimsoll.lab.observers.mariadb import MariadbSettings
 from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import MARIADB
 
@@ -116,7 +116,7 @@ def test_file_waits_are_asked_for_where_they_can_be_had(
         async def run(self, command: Sequence[str], **_: object) -> Done:
             return Done(tuple(command), status, out, err)
 
-    settings = ObserverSettings(mariadb=MariadbSettings(defaults_file="/root/lab.cnf"))
+    settings = WithOwnKeys.model_validate({"mariadb": MariadbSettings(defaults_file="/root/lab.cnf")})
     heard, host = list[str](), Host()
 
     async def run() -> None:

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from plimsoll.lab.observers import ObserverSettings
-from plimsoll.lab.observers.php import COLUMNS, PhpWatch, parse
-from plimsoll.lab.observers.settings import PhpSettings
+from plimsoll.lab.observers import WithOwnKeys
+from plimsoll.lab.observers.php import COLUMNS, PhpSettings, PhpWatch, parse
 from tests.support.fakemachine import FakeMachine, FakeProcess
 
 # As PHP 8.2's pages print them, behind a TCP socket.
@@ -141,10 +140,10 @@ REFUSED = [
 @pytest.mark.parametrize(("php", "where"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_what_cannot_be_asked_is_refused(php: dict[str, str], where: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        ObserverSettings.model_validate({"php": php})
+        WithOwnKeys.model_validate({"php": php})
     assert where in [".".join(str(part) for part in error["loc"]) for error in caught.value.errors()]
 
 
 def test_the_observer_needs_its_settings() -> None:
     with pytest.raises(ValidationError, match="needs a socket"):
-        ObserverSettings.model_validate({"observe": ["php"]})
+        WithOwnKeys.model_validate({"observe": ["php"]})

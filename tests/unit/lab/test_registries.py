@@ -1,8 +1,9 @@
-"""One more driver, disk, saturator or observer is one entry: all commands know it then."""
+"""One more driver, disk, saturator or observer is one file and one line: all commands know it then."""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -11,7 +12,8 @@ from plimsoll.lab.clones import DRIVERS
 from plimsoll.lab.disks import DISKS
 from plimsoll.lab.observers import OBSERVERS
 from plimsoll.lab.saturators import SATURATORS
-from tests.support.paths import ROOT
+from tests.support.lab_toys import copy_with_toys
+from tests.support.rundir import traffic, write_run
 
 LAB = """
 name: toys
@@ -23,14 +25,13 @@ scenarios:
   - scenario: download
 saturator: {kind: tide}
 phases: {before_s: 1, during_s: 1, after_s: 1}
-observe: {observe: [wind, cpu]}
+observe: {observe: [wind, cpu], wind: {vane: roof}}
 repeats: 1
 """
 FOLDER = "/tub/harbour/plimsoll-toys--harbour"
 
 COMMANDS = """
 import json, sys
-import tests.support.lab_toys
 from click.testing import CliRunner
 from plimsoll.cli import main
 
@@ -42,21 +43,19 @@ print(json.dumps({name: done(words) for name, words in json.load(sys.stdin).item
 """
 SAMPLE = """
 import asyncio, json
-import tests.support.lab_toys
-from plimsoll.lab.observers import ObserverSettings
+from plimsoll.lab.observers import WithOwnKeys
 from plimsoll.lab.observers.sampler import prepare_sampler
 from tests.support.fakemachine import FakeMachine
 
 async def sample():
-    settings = ObserverSettings(observe=("wind",))
-    sampler = await prepare_sampler(FakeMachine({"/proc/wind": "12"}), settings, print)
+    settings = WithOwnKeys(observe=("wind",))
+    sampler = await prepare_sampler(FakeMachine({"/proc/wind/roof": "12"}), settings, print)
     return sampler.columns, (await sampler.once())[1]
 
 print(json.dumps(asyncio.run(sample())))
 """
 PAGES = """
 import json
-import tests.support.lab_toys
 from tools import tables
 
 print(json.dumps({path.name: text for path, text in tables.pages().items()}))
@@ -67,7 +66,10 @@ ROWS = [
     ("disks.md", "| `tub.litres` | required | How much it holds |"),
     ("saturators.md", "## tide\n\nThe tide, twice a day.\n"),
     ("saturators.md", "| `folder` | `@clone` | Where it rises |"),
+    ("observers.md", "| `wind.vane` | `roof` | Which vane is read |"),
     ("observers.md", "| `wind.knots_count` | | knots |"),
+    ("report.md", "| The wind | wind (kn) | How it blows |"),
+    ("stalls.md", "| wind | A storm. | the sky |"),
 ]
 WRONG = [
     ("a key that the toy has not", "port: 8123", "prot: 8123", "clone.prot: is not a known key"),
@@ -78,16 +80,21 @@ WRONG = [
 Done = tuple[int, str, str]  # exit code, stdout, stderr
 
 
-def _run(code: str, said: str = "") -> str:
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_with_toys(tmp_path_factory.mktemp("house"))
+
+
+def _run(house: Path, code: str, said: str = "") -> str:
     """Run `code` in a process that knows the toys; return what it prints."""
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, input=said, timeout=600)
+    done = subprocess.run(command, cwd=house, capture_output=True, text=True, input=said, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+def outputs(house: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     """What commands say to a lab of toys: all of one process, whose import of the lab takes a second."""
     folder = tmp_path_factory.mktemp("toys")
 
@@ -104,7 +111,9 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     }
     for what, key, wrong, _ in WRONG:
         commands[what] = ["lab", "check", "--no-probe", lab(what, LAB.replace(key, wrong))]
-    return {name: tuple(done) for name, done in json.loads(_run(COMMANDS, json.dumps(commands))).items()}
+    return {
+        name: tuple(done) for name, done in json.loads(_run(house, COMMANDS, json.dumps(commands))).items()
+    }
 
 
 def test_lab_plan_shows_what_toys_do_and_where_each_works(outputs: dict[str, Done]) -> None:
@@ -144,16 +153,26 @@ def test_toys_settings_are_checked(
     assert said in stderr
 
 
-def test_a_toy_observer_is_sampled() -> None:
-    assert json.loads(_run(SAMPLE)) == [["wind.knots_count"], [12.0]]
+def test_a_toy_observer_is_sampled_as_its_own_key_says(house: Path) -> None:
+    assert json.loads(_run(house, SAMPLE)) == [["wind.knots_count"], [12.0]]
 
 
 def test_the_schema_for_editors_has_the_toys(outputs: dict[str, Done]) -> None:
     assert {"BoatSettings", "TubSettings", "TideSettings"} <= json.loads(outputs["schema"][1])["$defs"].keys()
 
 
-def test_make_docs_writes_the_tables_of_toys() -> None:
-    pages = json.loads(_run(PAGES))
+def test_a_toy_observer_is_drawn(house: Path, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", traffic(60, 30))
+    rows = "".join(f"{second}000000000,{second}\n" for second in range(60))
+    (run / "host.csv").write_text(f"t_ns,wind.knots_count\n{rows}")
+    _run(house, f"from plimsoll.cli import main; main(['report', {str(run)!r}], standalone_mode=False)")
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "The wind" in page
+    assert 'id="figure-host-wind-0"' in page
+
+
+def test_make_docs_writes_the_tables_of_toys(house: Path) -> None:
+    pages = json.loads(_run(house, PAGES))
     assert [(page, row) for page, row in ROWS if row not in pages[page]] == []
 
 

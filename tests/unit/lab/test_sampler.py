@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from plimsoll.common.errors import OutputError
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.observers import ObserverSettings, proc
+from plimsoll.lab.observers import ObserverSettings, WithOwnKeys, proc
+from plimsoll.lab.observers.mariadb import MariadbSettings
 from plimsoll.lab.observers.observer import files_command, part_files, read_files
 from plimsoll.lab.observers.sampler import (
     HostCsv,
@@ -24,7 +25,6 @@ from plimsoll.lab.observers.sampler import (
     prepare_sampler,
     shift_rows,
 )
-from plimsoll.lab.observers.settings import MariadbSettings
 from plimsoll.rundir.hostfile import read_samples
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.paths import ROOT
@@ -191,8 +191,11 @@ def test_a_host_that_does_not_answer_gives_empty_rows() -> None:
 
 
 def test_pools_and_database_stand_in_the_same_row(tmp_path: Path) -> None:
-    settings = ObserverSettings(
-        observe=("zpool", "cpu", "mariadb"), mariadb=MariadbSettings(defaults_file="/root/lab.cnf")
+    settings = WithOwnKeys.model_validate(
+        {
+            "observe": ("zpool", "cpu", "mariadb"),
+            "mariadb": MariadbSettings(defaults_file="/root/lab.cnf"),
+        }
     )
 
     async def run() -> FakeMachine:
@@ -233,5 +236,5 @@ REFUSED = [
 @pytest.mark.parametrize(("given_", "where"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_what_cannot_be_observed_is_refused(given_: dict[str, object], where: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        ObserverSettings.model_validate(given_)
+        WithOwnKeys.model_validate(given_)
     assert where in [".".join(str(part) for part in error["loc"]) for error in caught.value.errors()]

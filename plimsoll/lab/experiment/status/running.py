@@ -40,36 +40,39 @@ BINS = (33 - _FINE + 1) << (_FINE - 1)
 
 
 class LoadFigures(BaseModel):
-    """The requests of a run, or of one member of it, so far; `p999_ms` is without the warm-up.
+    """The requests of a run, or of one member of it, so far."""
 
-    `waits_s` are the seconds until it is to begin, null where it has, or began with the run.
-    """
-
-    scenario: str | None
-    directory: str
-    requests: int
-    failures: int
-    requests_per_s: float | None
-    p999_ms: float | None = Field(serialization_alias="p99.9_ms")
-    phase_p999_ms: float | None = Field(serialization_alias="phase_p99.9_ms")
-    waits_s: float | None = None
+    scenario: str | None = Field(description="what sends them")
+    directory: str = Field(description="the run directory")
+    requests: int = Field(description="how many so far")
+    failures: int = Field(description="how many of them failed")
+    requests_per_s: float | None = Field(description="mean of the last 10 s")
+    p999_ms: float | None = Field(
+        serialization_alias="p99.9_ms", description="p99.9 so far, without the warm-up"
+    )
+    phase_p999_ms: float | None = Field(
+        serialization_alias="phase_p99.9_ms", description="p99.9 in the present phase"
+    )
+    waits_s: float | None = Field(
+        None, description="until a member begins that begins later; null where it has, or began with the run"
+    )
 
 
 class SendFigures(BaseModel):
-    """A saturator: whether it works, its throughput in the last second, and how often it began again."""
+    """What a saturator does."""
 
-    kind: str
-    works: bool
-    bytes_per_s: float | None
-    retries: int
+    kind: str = Field(description="its kind")
+    works: bool = Field(description="whether it works now")
+    bytes_per_s: float | None = Field(description="throughput of its last second")
+    retries: int = Field(description="how often it began again")
 
 
 class DiskFigures(BaseModel):
     """The mean latencies of a disk in the last seconds."""
 
-    device: str
-    read_ms: float | None
-    write_ms: float | None
+    device: str = Field(description="the disk, without /dev/")
+    read_ms: float | None = Field(description="mean time of a read in the last 5 s")
+    write_ms: float | None = Field(description="mean time of a write in the last 5 s")
 
 
 class Activity(BaseModel):
@@ -85,23 +88,30 @@ class Activity(BaseModel):
         "ending",
         "waiting",
         "removing",
-    ]
-    since_s: float
-    backend: str | None = None
-    step: str | None = None
-    run: str | None = None
-    number: int | None = None
-    scenario: str | None = None
-    repeat: int | None = None
-    try_: int | None = Field(None, serialization_alias="try")
-    phase: str | None = None
-    phase_s: float | None = None
-    phase_of_s: float | None = None
-    run_s: float | None = None
-    run_of_s: float | None = None
-    load: list[LoadFigures] = []
-    send: SendFigures | None = None
-    disks: list[DiskFigures] = []
+    ] = Field(
+        description="`starting`, `making`, `preconditioning` (a volume is filled and overwritten), `fileio` "
+        "(it is measured), `preparing`, `measuring`, `ending`, `waiting` (before another try), `removing`"
+    )
+    since_s: float = Field(description="for how long")
+    backend: str | None = Field(None, description="on which backend")
+    step: str | None = Field(None, description="the heading of the present steps, as in `lab plan`")
+    run: str | None = Field(None, description="the name of the run")
+    number: int | None = Field(None, description="its number, from 1")
+    scenario: str | None = Field(None, description="its scenario")
+    repeat: int | None = Field(None, description="which repeat it is")
+    try_: int | None = Field(None, serialization_alias="try", description="which try it is")
+    phase: str | None = Field(
+        None,
+        description="`warm-up`, `before`, `during`, `after`; `load` without a saturator; `over`: the "
+        "scenario outlives its phases",
+    )
+    phase_s: float | None = Field(None, description="seconds of the phase")
+    phase_of_s: float | None = Field(None, description="its planned length")
+    run_s: float | None = Field(None, description="seconds of the run")
+    run_of_s: float | None = Field(None, description="its planned length")
+    load: list[LoadFigures] = Field([], description="the requests, an entry a run directory")
+    send: SendFigures | None = Field(None, description="the saturator")
+    disks: list[DiskFigures] = Field([], description="the disks")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from plimsoll.common.files import objects
 from plimsoll.lab.experiment.design import Design, PlannedRun, measured_rigs, preconditioned_rigs
@@ -50,61 +50,68 @@ State = Literal["not begun", "running", "stopped", "finished", "unfinished"]
 class Failure(BaseModel):
     """A try of a run that failed."""
 
-    run: str
-    backend: str
-    at: datetime
-    why: str
-    output: str | None = None
+    run: str = Field(description="name of the run")
+    backend: str = Field(description="its backend")
+    at: datetime = Field(description="when, UTC")
+    why: str = Field(description="the reason")
+    output: str | None = Field(None, description="the file with its output")
 
 
 class Runs(BaseModel):
-    """How many runs there are, are finished, left, and set aside; and how many tries failed."""
+    """How many runs there are, and how they stand."""
 
-    total: int
-    finished: int
-    left: int
-    set_aside: int
-    failed_tries: int
+    total: int = Field(description="planned runs")
+    finished: int = Field(description="those in `runs/`")
+    left: int = Field(description="those still to do")
+    set_aside: int = Field(description="those that are not tried again")
+    failed_tries: int = Field(description="how many tries failed")
 
 
 class VolumeCells(BaseModel):
-    """The cells of fileio on all volumes, and the volumes on which it failed this time, with the reason."""
+    """The cells of fileio on all volumes."""
 
-    total: int
-    finished: int
-    failed: dict[str, str]
+    total: int = Field(description="cells on all volumes")
+    finished: int = Field(description="those that are measured")
+    failed: dict[str, str] = Field(description="why, by volume, since it was begun last")
 
 
 class PreconditionedVolumes(BaseModel):
-    """The volumes that are to be full and used: how many, on how many that is done, and which are steady.
+    """The volumes that are to be full and used."""
 
-    `rounds`: the last round on each, by volume; 0 is the filling.
-    """
-
-    volumes: int
-    done: int
-    steady: int
-    rounds: dict[str, int]
+    volumes: int = Field(description="how many there are")
+    done: int = Field(description="on how many no round is left")
+    steady: int = Field(description="how many are steady")
+    rounds: dict[str, int] = Field(description="the last round on each; 0 is the filling")
 
 
 class Status(BaseModel):
-    """The status. `resume` is the command to continue with, null where nothing is left or it runs already."""
+    """The status of an experiment."""
 
-    experiment: str
-    directory: str
-    state: State
-    begun_at: datetime | None
-    ended_at: datetime | None
-    runs: Runs
-    precondition: PreconditionedVolumes | None = None
-    fileio: VolumeCells | None = None
-    now: Activity | None
-    last_failure: Failure | None
-    set_aside: dict[str, str]
-    ends_at: datetime | None
-    left_s: float | None
-    resume: str | None
-    report: str | None
+    experiment: str = Field(description="its name")
+    directory: str = Field(description="its folder")
+    state: State = Field(
+        description="`not begun`, `running`, `stopped` (killed or interrupted), `finished`, `unfinished` "
+        "(ended, not all finished)"
+    )
+    begun_at: datetime | None = Field(description="when it began, UTC")
+    ended_at: datetime | None = Field(description="when it ended, UTC")
+    runs: Runs = Field(description="how many runs, and how they stand")
+    precondition: PreconditionedVolumes | None = Field(
+        None, description="[volumes to be filled](precondition.md); null without `precondition`"
+    )
+    fileio: VolumeCells | None = Field(
+        None,
+        description="cells of [fileio](fileio.md#in-an-experiment) on all volumes; null without `fileio`",
+    )
+    now: Activity | None = Field(description="what is being done, null if nothing runs")
+    last_failure: Failure | None = Field(description="the last try that failed")
+    set_aside: dict[str, str] = Field(description="why, by name")
+    ends_at: datetime | None = Field(description="when it ends, UTC")
+    left_s: float | None = Field(description="seconds until then")
+    resume: str | None = Field(
+        description="the command that goes on; null where nothing is left or it runs already"
+    )
+    report: str | None = Field(description="the path of the report")
 
 
 class StatusReader:
