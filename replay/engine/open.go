@@ -1,9 +1,13 @@
+// The open loop: requests at their due instants, read and prepared ahead of the drivers.
+
 package engine
 
 import (
 	"context"
 	"iter"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/record"
@@ -67,3 +71,184 @@ func (p *openPlan) Done(*exchange.Shot, record.ErrorKind, int64) bool { return f
 
 // Ended reports whether the log has ended.
 func (p *openPlan) Ended() bool { return p.shots.over && len(p.shots.batch) == 0 }
+
+// Requests are read ahead of the drivers, in batches, so that reading the log never makes them late.
+const (
+	batchesAhead  = 64
+	shotsInBatch  = 64
+	visitsInBatch = 4
+)
+
+// supply hands the elements of a sequence to one driver, which never waits for it.
+type supply[T any] struct {
+	batches chan []T
+	batch   []T
+	over    bool
+	hungry  atomic.Bool  // somebody found nothing, and is to be woken
+	news    atomic.Int64 // how often there was something for the hungry
+
+	mu    sync.Mutex
+	wakes []func()
+}
+
+// supplyOne reads a sequence ahead for one driver, or several that take turns.
+func supplyOne[T any](seq iter.Seq[T], size int, quit <-chan struct{}) *supply[T] {
+	one := &atomic.Int64{}
+	one.Store(1)
+	return supplies(seq, size, 1, one, nil, quit)[0]
+}
+
+// supplies reads a sequence ahead in a goroutine of its own, until quit is closed, and shares it out to the first active
+// ones of n drivers: each element to the one that of names. Batches go to all of them in step, so that none waits for
+// what is stuck behind another's.
+func supplies[T any](
+	seq iter.Seq[T], size, n int, active *atomic.Int64, of func(one T, drivers int) int, quit <-chan struct{},
+) []*supply[T] {
+	all := make([]*supply[T], n)
+	for i := range all {
+		all[i] = &supply[T]{batches: make(chan []T, batchesAhead)}
+	}
+	go func() {
+		n := int(active.Load())
+		count, batches := 0, make([][]T, n)
+		hand := func() bool {
+			for i, batch := range batches {
+				select {
+				case all[i].batches <- batch:
+				case <-quit:
+					return false
+				}
+				all[i].come()
+			}
+			n = int(active.Load())
+			count, batches = 0, make([][]T, n)
+			return true
+		}
+		for one := range seq {
+			i := 0
+			if n > 1 {
+				i = of(one, n)
+			}
+			if batches[i] == nil {
+				batches[i] = make([]T, 0, size)
+			}
+			batches[i] = append(batches[i], one)
+			if count++; count == size*n && !hand() {
+				break
+			}
+		}
+		hand()
+		for _, s := range all {
+			close(s.batches)
+			s.come()
+		}
+	}()
+	return all
+}
+
+// wakeBy sets how to wake a driver when there is something again.
+func (s *supply[T]) wakeBy(wake func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakes = append(s.wakes, wake)
+}
+
+// come wakes those who found nothing.
+func (s *supply[T]) come() {
+	if !s.hungry.Swap(false) {
+		return
+	}
+	s.news.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, wake := range s.wakes {
+		wake()
+	}
+}
+
+// peek returns the next element, if it is there.
+func (s *supply[T]) peek() (one T, ok bool) {
+	for len(s.batch) == 0 && !s.over {
+		if !s.receive() {
+			s.hungry.Store(true)
+			if !s.receive() { // look again: it may have come just before
+				return one, false
+			}
+		}
+	}
+	if len(s.batch) == 0 {
+		return one, false
+	}
+	return s.batch[0], true
+}
+
+func (s *supply[T]) receive() bool {
+	select {
+	case batch, more := <-s.batches:
+		s.batch, s.over = batch, !more
+		return true
+	default:
+		return false
+	}
+}
+
+// drop takes the element that peek returned.
+func (s *supply[T]) drop() {
+	var none T
+	s.batch[0] = none
+	s.batch = s.batch[1:]
+}
+
+// ready waits until the first elements are there, no longer than a moment after the end of stop.
+func (s *supply[T]) ready(stop context.Context) {
+	late := make(chan struct{})
+	defer context.AfterFunc(stop, func() { time.AfterFunc(countsFor, func() { close(late) }) })()
+	select {
+	case batch, more := <-s.batches:
+		s.batch, s.over = batch, !more
+	case <-late:
+	}
+}
+
+// count reads what is left, to its end or that of ctx.
+func (s *supply[T]) count(ctx context.Context) uint64 {
+	n := uint64(len(s.batch))
+	for !s.over {
+		select {
+		case batch, more := <-s.batches:
+			n += uint64(len(batch))
+			s.over = !more
+		case <-ctx.Done():
+			return n
+		}
+	}
+	return n
+}
+
+// prepared makes requests ready to be sent, as far as that can be done before they are due.
+func (e *Engine) prepared(shots iter.Seq[*exchange.Shot]) iter.Seq[*exchange.Shot] {
+	return func(yield func(*exchange.Shot) bool) {
+		var room []byte
+		for s := range shots {
+			s.Key = exchange.Key{Client: s.Client, Host: s.Host}
+			if !e.session.Target.TLS && s.IfModifiedSince.IsZero() && s.Body == "" &&
+				e.session.Members[s.Hit.Client] == nil {
+				if cap(room)-len(room) < roomLeast {
+					room = make([]byte, 0, roomBytes)
+				}
+				begin := len(room)
+				room = s.AppendHTTP1(room, e.session.Target.Host, e.session.Headers)
+				s.Head = room[begin:len(room):len(room)]
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Requests are written into rooms that they share.
+const (
+	roomBytes = 32 << 10
+	roomLeast = 2 << 10
+)

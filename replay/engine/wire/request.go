@@ -4,6 +4,7 @@ package wire
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -101,4 +102,97 @@ func (r *Request) Authority(site string, own *Headers) string {
 		return r.Host
 	}
 	return site
+}
+
+// AppendHTTP1 appends the whole request in the format of HTTP/1.x. A method other than GET and HEAD has a body, if it is
+// an empty one. site is the target's host.
+func (r *Request) AppendHTTP1(b []byte, site string, own *Headers) []byte {
+	b = append(b, r.Method...)
+	b = append(b, ' ')
+	b = append(b, r.Target...)
+	if r.Proto == HTTP10 {
+		b = append(b, " HTTP/1.0\r\nHost: "...)
+	} else {
+		b = append(b, " HTTP/1.1\r\nHost: "...)
+	}
+	b = append(b, r.Authority(site, own)...)
+	b = append(b, "\r\n"...)
+	r.fields(own, func(name, value string) {
+		b = append(b, name...)
+		b = append(b, ": "...)
+		b = append(b, value...)
+		b = append(b, "\r\n"...)
+	})
+	if r.Proto == HTTP10 {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	if r.Method != "GET" && r.Method != "HEAD" {
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, int64(len(r.Body)), 10)
+		b = append(b, "\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	return append(b, r.Body...)
+}
+
+// Reasons for not sending a request, as in summary.json under "skipped".
+const (
+	SkipMethod      = "method_not_allowed"
+	SkipTarget      = "unsafe_target"
+	SkipHeader      = "unsafe_header"
+	SkipUnsendable2 = "unsendable_h2"
+)
+
+// Unsafe returns the reason why a request cannot be sent without becoming another one on the wire, or "". White space
+// and control characters in a target end it early or begin a new line (RFC 9112, 3.2); in a header they begin a new one
+// (5.5).
+func (r *Request) Unsafe() string {
+	switch {
+	case !isToken(r.Method):
+		return SkipMethod
+	case r.Target == "" || !isVisible(r.Target) || r.Method == "CONNECT":
+		return SkipTarget
+	case !isHost(r.Host) || !isFieldValue(r.UserAgent) || !isFieldValue(r.Referer) || !isFieldValue(r.BodyType):
+		return SkipHeader
+	}
+	return ""
+}
+
+func isVisible(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func isFieldValue[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if (s[i] < ' ' && s[i] != '\t') || s[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+func isHost(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		alphanumeric := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !alphanumeric && strings.IndexByte("-._:[]%", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
 }

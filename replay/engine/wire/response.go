@@ -1,3 +1,5 @@
+// A response: the parser of HTTP/1.x, and what is kept of an answer in any version.
+
 package wire
 
 import (
@@ -6,17 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-)
 
-// ErrBadResponse says that the server did not send an HTTP/1.x response.
-var ErrBadResponse = errors.New("not an HTTP response")
-
-// ErrClosedEarly says that the server closed before the response was whole.
-var ErrClosedEarly = errors.New("closed before the response was whole")
-
-const (
-	maxHeadBytes = 1 << 20 // all of status line and headers
-	keptBytes    = 4 << 10 // of room for lines that come in pieces, kept from one to the next
+	"golang.org/x/net/http2"
 )
 
 // Response is what a replay keeps of an answer.
@@ -27,6 +20,12 @@ type Response struct {
 	Version   Validator
 	Told      *Told // nil unless it was asked for
 }
+
+// ErrBadResponse says that the server did not send an HTTP/1.x response.
+var ErrBadResponse = errors.New("not an HTTP response")
+
+// ErrClosedEarly says that the server closed before the response was whole.
+var ErrClosedEarly = errors.New("closed before the response was whole")
 
 // ResponseParser reads HTTP/1.x responses (RFC 9112) from bytes as they come. It keeps nothing of them but the counts,
 // and a line that has not ended yet.
@@ -42,6 +41,11 @@ type ResponseParser struct {
 	headBytes int
 	line      []byte
 }
+
+const (
+	maxHeadBytes = 1 << 20 // all of status line and headers
+	keptBytes    = 4 << 10 // of room for lines that come in pieces, kept from one to the next
+)
 
 type parserState uint8
 
@@ -221,4 +225,195 @@ func Early(err error) error {
 		return ErrClosedEarly
 	}
 	return err
+}
+
+// head is what the status line and the headers say.
+type head struct {
+	status  int
+	minor   byte  // of HTTP/1.minor
+	length  int64 // Content-Length; −1 none
+	chunked bool
+	close   bool
+	keep    bool
+	version Validator
+	told    *Told // nil: nobody asks
+}
+
+// statusLine reads "HTTP/1.1 200 OK".
+func statusLine(line []byte) (status int, minor byte, err error) {
+	const shape = "HTTP/1.x nnn"
+	bad := len(line) < len(shape) || string(line[:7]) != shape[:7] || line[8] != ' ' ||
+		(len(line) > len(shape) && line[len(shape)] != ' ')
+	if !bad {
+		minor = line[7] - '0'
+		status, err = strconv.Atoi(string(line[9:12]))
+		bad = minor > 9 || err != nil || status < 100
+	}
+	if bad {
+		return 0, 0, fmt.Errorf("%w: it begins with %.40q", ErrBadResponse, line)
+	}
+	return status, minor, nil
+}
+
+// field takes what matters from one header line.
+func (h *head) field(line []byte) error {
+	colon := bytes.IndexByte(line, ':')
+	if colon <= 0 {
+		return fmt.Errorf("%w: header line %.40q has no colon", ErrBadResponse, line)
+	}
+	name, value := line[:colon], bytes.Trim(line[colon+1:], " \t")
+	if h.told != nil {
+		h.told.take(name, value)
+	}
+	switch len(name) { // the cheapest way past the headers that do not matter
+	case len("ETag"):
+		if bytes.EqualFold(name, []byte("ETag")) {
+			h.version.setETag(value)
+		}
+	case len("Connection"):
+		if bytes.EqualFold(name, []byte("Connection")) {
+			h.close = h.close || hasToken(value, "close")
+			h.keep = h.keep || hasToken(value, "keep-alive")
+		}
+	case len("Last-Modified"):
+		if bytes.EqualFold(name, []byte("Last-Modified")) {
+			h.version.setModified(value)
+		}
+	case len("Content-Length"):
+		if bytes.EqualFold(name, []byte("Content-Length")) {
+			n, ok := decimal(value)
+			if !ok || (h.length >= 0 && h.length != n) {
+				return fmt.Errorf("%w: Content-Length %.40q", ErrBadResponse, value)
+			}
+			h.length = n
+		}
+	case len("Transfer-Encoding"):
+		if bytes.EqualFold(name, []byte("Transfer-Encoding")) {
+			h.chunked = hasToken(value, "chunked")
+		}
+	}
+	return nil
+}
+
+func decimal(b []byte) (int64, bool) {
+	var n int64
+	for _, c := range b {
+		if c < '0' || c > '9' || n > (1<<62)/10 {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, len(b) > 0
+}
+
+func hasToken(list []byte, token string) bool {
+	if len(list) < len(token) {
+		return false
+	}
+	for part := range bytes.SplitSeq(list, []byte{','}) {
+		if bytes.EqualFold(bytes.Trim(part, " \t"), []byte(token)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Bounds of what one answer may tell. Browsers keep no larger cookies either.
+const (
+	maxToldBytes   = 8 << 10
+	maxCookiesTold = 64
+)
+
+// Told is what an answer says to a client that keeps cookies. It comes from the site: whoever uses it trusts nothing in
+// it.
+type Told struct {
+	Location  string
+	SetCookie []string
+	Page      []byte // what came of an HTML page, packed as Coding says; nil: none was asked for, or it is too long
+	Coding    string
+
+	wantsPage bool // and the answer may be one
+}
+
+// maxPageBytes bounds what is kept of a page, packed as it came.
+const maxPageBytes = 1 << 20
+
+// Keep keeps a part of the body, where the answer is a page that is wanted. Nil keeps nothing.
+func (t *Told) Keep(b []byte) {
+	switch {
+	case t == nil || !t.wantsPage:
+	case len(t.Page)+len(b) > maxPageBytes:
+		t.Page, t.wantsPage = nil, false
+	default:
+		t.Page = append(t.Page, b...)
+	}
+}
+
+// take keeps a header, if it is one of these, within bounds and without control characters.
+func (t *Told) take(name, value []byte) {
+	if len(value) > maxToldBytes || !isFieldValue(value) {
+		return
+	}
+	switch {
+	case bytes.EqualFold(name, []byte("Location")):
+		t.Location = string(value)
+	case bytes.EqualFold(name, []byte("Set-Cookie")) && len(t.SetCookie) < maxCookiesTold:
+		t.SetCookie = append(t.SetCookie, string(value))
+	case bytes.EqualFold(name, []byte("Content-Encoding")):
+		t.Coding = string(value)
+	case bytes.EqualFold(name, []byte("Content-Type")):
+		t.wantsPage = t.wantsPage && hasPrefixFold(value, "text/html")
+	}
+}
+
+func hasPrefixFold(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && bytes.EqualFold(b[:len(prefix)], []byte(prefix))
+}
+
+// HTTP2Told returns what the headers of an HTTP/2 response tell. With page, an HTML page is kept as it comes.
+func HTTP2Told(f *http2.MetaHeadersFrame, page bool) *Told {
+	told := &Told{wantsPage: page}
+	for _, field := range f.RegularFields() {
+		told.take([]byte(field.Name), []byte(field.Value))
+	}
+	return told
+}
+
+// Validator holds the Last-Modified and ETag of a response. Its arrays keep it free of pointers.
+type Validator struct {
+	modified [32]byte
+	etag     [64]byte
+	nm, ne   uint8
+}
+
+// Empty reports whether the response had neither header.
+func (v *Validator) Empty() bool { return v.nm == 0 && v.ne == 0 }
+
+func (v *Validator) lastModified() string { return string(v.modified[:v.nm]) }
+
+func (v *Validator) entityTag() string { return string(v.etag[:v.ne]) }
+
+func (v *Validator) setModified(value []byte) { keepValue(v.modified[:], &v.nm, value) }
+
+func (v *Validator) setETag(value []byte) { keepValue(v.etag[:], &v.ne, value) }
+
+// keepValue copies a header's value into an array if it fits and can be sent back.
+func keepValue(into []byte, length *uint8, value []byte) {
+	if len(value) <= len(into) && isFieldValue(value) {
+		*length = uint8(copy(into, value))
+	}
+}
+
+// HTTP2Validator returns the validator in the headers of an HTTP/2 response.
+func HTTP2Validator(f *http2.MetaHeadersFrame) Validator {
+	var v Validator
+	for _, field := range f.RegularFields() {
+		switch field.Name {
+		case "etag":
+			v.setETag([]byte(field.Value))
+		case "last-modified":
+			v.setModified([]byte(field.Value))
+		}
+	}
+	return v
 }

@@ -1,3 +1,5 @@
+// The drivers of a run, and how another joins them when all are busy.
+
 package engine
 
 import (
