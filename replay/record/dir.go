@@ -1,10 +1,22 @@
+// A run directory as it is written, from Create to Close.
+
 package record
 
 import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"plimsoll/replay/redact"
 )
 
 // Options select the optional files of a run directory.
@@ -118,36 +130,6 @@ func (d *Dir) Start(wall time.Time) error {
 	}
 	return nil
 }
-
-// Add records one request that is done. It copies r.
-func (d *Dir) Add(r *Record) {
-	filled := d.queue.add(r)
-	if filled >= wakeBlocks {
-		d.wakeUp()
-	}
-	if filled > maxBlocks {
-		d.fail(ErrStalled)
-	}
-}
-
-// Put records one request as Add does, at the pace at which the disk takes them: it waits where many records do. It is
-// for requests that nobody measures now.
-func (d *Dir) Put(r *Record) {
-	if d.queue.add(r) >= wakeBlocks {
-		d.wakeUp()
-		d.queue.await(wakeBlocks)
-	}
-}
-
-func (d *Dir) wakeUp() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
-
-// ErrStalled says that the disk under the run directory has not taken records for so long that they fill the memory.
-var ErrStalled = errors.New("the disk of the output folder accepts no more records: choose a folder on another disk with --out")
 
 // Skip counts a request that was not sent, by reason.
 func (d *Dir) Skip(reason string) { d.SkipN(reason, 1) }
@@ -317,4 +299,171 @@ func (d *Dir) Live() Live {
 	}
 	l.LagP999MS = d.tally.lag.percentileMS(p999)
 	return l
+}
+
+// Close writes what is left, summary.json and the end of run.json. When recording failed before, the status is
+// Failed and the error is returned, whatever the caller says; the summary counts all requests even so. A run that is
+// said to be complete has failed where its target died. The summary says how it ended. Later calls return what the
+// first one did.
+func (d *Dir) Close(status Status, reason string) (Summary, error) {
+	d.mu.Lock()
+	if d.closed {
+		defer d.mu.Unlock()
+		return d.summary, d.closeErr
+	}
+	d.closed = true
+	d.mu.Unlock()
+
+	d.EventNow("run", "stop")
+	close(d.stop)
+	d.idle.Wait()
+	d.flushOnce()
+	if d.flush.hdr != nil {
+		d.write(&d.flush.hdr.out, d.flush.hdr.end(d.started))
+	}
+	if err := d.flush.closeFiles(); err != nil {
+		d.fail(err)
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tallyMu.Lock()
+	defer d.tallyMu.Unlock()
+	d.summary = summarize(&d.tally, d.unrecorded, d.names())
+	d.summary.Records = hex.EncodeToString(d.flush.sum.Sum(nil))
+	d.closeErr = errors.Join(d.Err(), d.finish(ending(status, reason, d.tally.silence.verdict(d.tally.endNS))))
+	return d.summary, d.closeErr
+}
+
+// finish writes the two files that say how the run ended. The summary first: whoever finds a run that is
+// complete finds its summary.
+func (d *Dir) finish(status Status, reason string) error {
+	if err := d.Err(); err != nil {
+		status, reason = Failed, err.Error()
+	}
+	if errors.Is(d.Err(), ErrGone) { // what is in its place is somebody else's
+		d.summary.Status, d.summary.Reason = status, reason
+		return nil
+	}
+	os.Remove(d.file(reserveName))
+	if d.summary.GeneratorLimited { // late, by the records
+		d.summary.GeneratorLimitedReason += ProcessorTimeNow("").stolenSince(d.processor)
+	}
+	if d.limited == "" && d.judge != nil {
+		d.limited = d.judge(d.summary.Requests)
+	}
+	if d.limited != "" {
+		d.summary.GeneratorLimited, d.summary.GeneratorLimitedReason = true, d.limited
+	}
+	d.summary.Status = status
+	d.summary.Limits = d.tally.verdicts(&d.summary)
+	summaryErr := replaceJSON(d.file("summary.json"), d.summary)
+	if summaryErr != nil && status == Complete {
+		status, reason = Failed, summaryErr.Error()
+	}
+	d.summary.Status, d.summary.Reason = status, reason
+	d.run.Status, d.run.Reason = status, textOrNull(reason)
+	if d.run.EndedAt.IsZero() { // else it is the end of a run that was
+		d.run.EndedAt = Instant{d.now()}
+	}
+	d.run.GeneratorLimited = d.summary.GeneratorLimited
+	d.run.GeneratorLimitedReason = textOrNull(d.summary.GeneratorLimitedReason)
+	return errors.Join(summaryErr, replaceJSON(d.file("run.json"), d.run))
+}
+
+func textOrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Event is one line of events.jsonl: what happened, and when since the start of the run.
+type Event struct {
+	TNS   int64
+	Name  string
+	Phase string         // usually "start" or "stop"; left out where empty
+	More  map[string]any // further keys, which belong to the event
+}
+
+// MarshalJSON puts t_ns, event and phase first, so that the lines are easy to read, then the rest by name.
+func (e Event) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	put := func(key string, value any) error {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		name, _ := json.Marshal(key)
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(text)
+		return nil
+	}
+	if err := put("t_ns", e.TNS); err != nil {
+		return nil, err
+	}
+	if err := put("event", e.Name); err != nil {
+		return nil, err
+	}
+	if e.Phase != "" {
+		if err := put("phase", e.Phase); err != nil {
+			return nil, err
+		}
+	}
+	keys := make([]string, 0, len(e.More))
+	for key := range e.More {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if err := put(key, e.More[key]); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+const (
+	maxRejects     = 1000
+	maxRejectBytes = 2000 // of a rejected line's own text
+)
+
+// Reject is a log line that did not parse.
+type Reject struct {
+	File      string
+	Line      uint64
+	Specifier string // the one that failed, such as "%h"; may be empty
+	Column    int    // from 1, in bytes; 0 unknown
+	Why       string
+	Text      []byte // the line as it was; its secrets are not kept
+}
+
+// line returns the reject on one line without control characters, so that it can do no harm on a terminal.
+func (r Reject) line() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: ", escape(r.File), r.Line, r.Column)
+	if r.Specifier != "" {
+		b.WriteString(escape(r.Specifier) + ": ")
+	}
+	b.WriteString(escape(r.Why) + ": ")
+	text := redact.Line(string(r.Text))
+	if len(text) > maxRejectBytes {
+		fmt.Fprintf(&b, "%s… (%d bytes)", escape(text[:maxRejectBytes]), len(r.Text))
+	} else {
+		b.WriteString(escape(text))
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// escape writes what is not printable, and the backslash, as Go's string literals do; quotes stay.
+func escape(s string) string {
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }

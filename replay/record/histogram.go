@@ -1,6 +1,46 @@
+// Exact statistics of times.
+
 package record
 
-import "math"
+import (
+	"math"
+	"math/big"
+	"math/bits"
+	"slices"
+	"strconv"
+)
+
+// Statistics of one kind of time in milliseconds. Percentiles are exact order statistics (nearest rank); a
+// statistic that cannot be given is nil, which is null in JSON. Censored has those that fall on failures: all that
+// is known is that they are no less than this, which is nil if the time-out is unknown.
+type Statistics struct {
+	Mean   *float64 `json:"mean"`
+	Stddev *float64 `json:"stddev"` // of the population
+	Min    *float64 `json:"min"`
+	P50    *float64 `json:"p50"`
+	P90    *float64 `json:"p90"`
+	P95    *float64 `json:"p95"`
+	P99    *float64 `json:"p99"`
+	P999   *float64 `json:"p99.9"`
+	P9999  *float64 `json:"p99.99"`
+	Max    *float64 `json:"max"`
+
+	Censored map[string]*float64 `json:"censored,omitempty"`
+
+	wrong map[string]bool // those of Censored that fall on wrong answers, which came before their time-out
+}
+
+func (c *histogram) statistics() Statistics {
+	if c.n == 0 {
+		return Statistics{}
+	}
+	mean, stddev := c.mean()/1000, c.stddev()/1000
+	return Statistics{
+		Mean: &mean, Stddev: &stddev, Min: msOf(c.min), Max: msOf(c.max),
+		P50: c.percentileMS(p50), P90: c.percentileMS(p90), P95: c.percentileMS(p95),
+		P99: c.percentileMS(p99), P999: c.percentileMS(p999), P9999: c.percentileMS(p9999),
+	}
+}
 
 // histogram is an exact histogram of whole microseconds: one counter per value, on pages that are created when a value
 // falls on them. Counters start with one byte and a page takes eight-byte ones when a byte overflows, so the memory
@@ -120,4 +160,207 @@ func (c *histogram) percentileMS(q quantile) *float64 {
 func msOf(us uint64) *float64 {
 	ms := float64(us) / 1000
 	return &ms
+}
+
+// times are response or service times, those of failures among them. A failure is never fast: it counts at its
+// time-out, or at its own time where that is longer. How long a good answer would have taken is unknown, so a
+// percentile that falls on it has no value: it is censored.
+type times struct {
+	histogram         // of good answers
+	failed    moments // of failures, as they count
+	leastUS   uint64  // the shortest of those
+	wrong     uint64  // those that are wrong answers, and came before their time-out
+}
+
+// addOf counts a time of a request.
+func (c *times) addOf(r *Record, us, timeoutUS uint64) {
+	if r.Failed() {
+		c.addFailed(us, timeoutUS, r.Error == None)
+	} else {
+		c.add(us)
+	}
+}
+
+// clone returns a copy that shares nothing.
+func (c *times) clone() *times {
+	own := *c
+	own.pages = slices.Clone(c.pages)
+	for i := range own.pages {
+		p := &own.pages[i]
+		if p.narrow != nil {
+			narrow := *p.narrow
+			p.narrow = &narrow
+		}
+		if p.wide != nil {
+			wide := *p.wide
+			p.wide = &wide
+		}
+	}
+	return &own
+}
+
+// addFailed counts a request that failed after so long. If its time-out is unknown (0), it counts longer than all
+// others. It was answered, wrongly, or not at all.
+func (c *times) addFailed(us, timeoutUS uint64, answered bool) {
+	if answered && (timeoutUS == 0 || us < timeoutUS) {
+		c.wrong++
+	}
+	counted := max(us, timeoutUS)
+	if timeoutUS == 0 {
+		counted = math.MaxUint64
+	}
+	if c.failed.n == 0 || counted < c.leastUS {
+		c.leastUS = counted
+	}
+	c.failed.add(counted)
+}
+
+// number returns how many requests there are, failures included.
+func (c *times) number() uint64 { return c.n + c.failed.n }
+
+// rankMS returns the order statistic of a rank (from 1 to number) in milliseconds; nil where it is censored.
+func (c *times) rankMS(rank uint64) *float64 {
+	if rank > c.n {
+		return nil
+	}
+	us := c.at(rank)
+	if c.failed.n > 0 && us >= c.leastUS {
+		return nil
+	}
+	return msOf(us)
+}
+
+// percentileMS returns the exact order statistic in milliseconds; nil where there are too few requests, or where it is
+// censored.
+func (c *times) percentileMS(q quantile) (ms *float64, censored bool) {
+	if !q.enough(c.number()) {
+		return nil, false
+	}
+	ms = c.rankMS(q.rank(c.number()))
+	return ms, ms == nil
+}
+
+// atLeastMS returns the lower bound of all that is censored; nil if unknown.
+func (c *times) atLeastMS() *float64 {
+	if c.leastUS == math.MaxUint64 {
+		return nil
+	}
+	return msOf(c.leastUS)
+}
+
+// statistics returns all of them; the mean and the standard deviation count failures as percentiles do, and are nil
+// where no time-out is known.
+func (c *times) statistics() Statistics {
+	var s Statistics
+	n := c.number()
+	if n == 0 {
+		return s
+	}
+	if c.failed.n == 0 || c.leastUS != math.MaxUint64 {
+		all := c.moments
+		all.merge(&c.failed)
+		mean, stddev := all.mean()/1000, all.stddev()/1000
+		s.Mean, s.Stddev = &mean, &stddev
+	}
+	note := func(name string, rank uint64, censored bool) {
+		if !censored {
+			return
+		}
+		if s.Censored == nil {
+			s.Censored, s.wrong = map[string]*float64{}, map[string]bool{}
+		}
+		s.Censored[name] = c.atLeastMS()
+		s.wrong[name] = rank > c.n && rank <= c.n+c.wrong // before those without any answer
+	}
+	s.Min, s.Max = c.rankMS(1), c.rankMS(n)
+	note("min", 1, s.Min == nil)
+	note("max", n, s.Max == nil)
+	for _, p := range []struct {
+		name string
+		q    quantile
+		into **float64
+	}{
+		{"p50", p50, &s.P50}, {"p90", p90, &s.P90}, {"p95", p95, &s.P95},
+		{"p99", p99, &s.P99}, {"p99.9", p999, &s.P999}, {"p99.99", p9999, &s.P9999},
+	} {
+		ms, censored := c.percentileMS(p.q)
+		*p.into = ms
+		note(p.name, p.q.rank(n), censored)
+	}
+	if 2*c.wrong > n { // they would be means of the time-out
+		s.wrong["mean"], s.wrong["stddev"] = true, true
+	}
+	return s
+}
+
+// atLeast returns what is shown in place of a censored figure: "≥ 30 s", or a dash if no bound is known.
+func atLeast(ms *float64) string {
+	if ms == nil {
+		return "-"
+	}
+	return "≥ " + strconv.FormatFloat(*ms/1000, 'g', 6, 64) + " s"
+}
+
+// wide is an unsigned 128-bit sum. Squares of microseconds outgrow 64 bits within one long request.
+type wide struct{ hi, lo uint64 }
+
+func (w *wide) add(v uint64) {
+	var carry uint64
+	w.lo, carry = bits.Add64(w.lo, v, 0)
+	w.hi += carry
+}
+
+func (w *wide) addSquare(v uint64) {
+	hi, lo := bits.Mul64(v, v)
+	var carry uint64
+	w.lo, carry = bits.Add64(w.lo, lo, 0)
+	w.hi, _ = bits.Add64(w.hi, hi, carry)
+}
+
+func (w wide) big() *big.Int {
+	b := new(big.Int).SetUint64(w.hi)
+	return b.Lsh(b, 64).Or(b, new(big.Int).SetUint64(w.lo))
+}
+
+// moments are the exact sums behind a mean and a population standard deviation.
+type moments struct {
+	n              uint64
+	sum, sumSquare wide
+}
+
+func (m *moments) add(v uint64) {
+	m.n++
+	m.sum.add(v)
+	m.sumSquare.addSquare(v)
+}
+
+func (m *moments) merge(o *moments) {
+	m.n += o.n
+	m.sum = m.sum.plus(o.sum)
+	m.sumSquare = m.sumSquare.plus(o.sumSquare)
+}
+
+func (w wide) plus(o wide) wide {
+	lo, carry := bits.Add64(w.lo, o.lo, 0)
+	hi, _ := bits.Add64(w.hi, o.hi, carry)
+	return wide{hi: hi, lo: lo}
+}
+
+// mean returns Σx / n; n must not be 0.
+func (m *moments) mean() float64 {
+	mean, _ := new(big.Rat).SetFrac(m.sum.big(), new(big.Int).SetUint64(m.n)).Float64()
+	return mean
+}
+
+// stddev returns the population's, √(n·Σx² − (Σx)²) / n, without cancellation since the sums are whole numbers.
+func (m *moments) stddev() float64 {
+	n := new(big.Int).SetUint64(m.n)
+	sum := m.sum.big()
+	v := new(big.Int).Mul(n, m.sumSquare.big())
+	v.Sub(v, new(big.Int).Mul(sum, sum))
+	root := new(big.Float).SetPrec(128).SetInt(v)
+	root.Sqrt(root)
+	root.Quo(root, new(big.Float).SetInt(n))
+	f, _ := root.Float64()
+	return f
 }

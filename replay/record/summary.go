@@ -1,8 +1,11 @@
+// summary.json: counts and exact statistics of all records, and whether the generator was the limit.
+
 package record
 
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Summary is summary.json: counts and exact statistics of the whole run.
@@ -64,25 +67,6 @@ type Members struct {
 	SentToLogin uint64 `json:"sent_to_login"`
 }
 
-// Grinder is one row of The Grinder's table. Times are service times of successful requests.
-type Grinder struct {
-	Tests  uint64   `json:"tests"` // successful ones, as in The Grinder
-	Errors uint64   `json:"errors"`
-	MTT    *float64 `json:"MTT_ms"`
-	TTSD   *float64 `json:"TTSD_ms"`
-	TPS    *float64 `json:"TPS"`      // successful tests per second of elapsed time
-	RBPS   *float64 `json:"RBPS"`     // body bytes per second of elapsed time
-	MTTFB  *float64 `json:"MTTFB_ms"` // includes DNS and connect
-	TT     string   `json:"TT"`       // hours:minutes that the whole run took
-}
-
-// RouteRow is the row of one route.
-type RouteRow struct {
-	Number int // of the test: index of the route + 1
-	Name   string
-	Grinder
-}
-
 // unrecorded are the counts of what never became a record.
 type unrecorded struct {
 	skipped         map[string]uint64
@@ -142,23 +126,6 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 	return s
 }
 
-func (a *aggregate) grinder(elapsedS float64, tt string) Grinder {
-	g := Grinder{Tests: a.test.n, Errors: a.errors, TT: tt}
-	if a.test.n > 0 {
-		mean, stddev := a.test.mean()/1000, a.test.stddev()/1000
-		g.MTT, g.TTSD = &mean, &stddev
-	}
-	if a.ttfb.n > 0 {
-		mean := a.ttfb.mean() / 1000
-		g.MTTFB = &mean
-	}
-	if elapsedS > 0 {
-		tps, rbps := float64(a.test.n)/elapsedS, float64(a.bytes)/elapsedS
-		g.TPS, g.RBPS = &tps, &rbps
-	}
-	return g
-}
-
 // A generator is limited when its own lag is too long to be ignored, both in itself and beside what it measured.
 const (
 	limitLagMS    = 1.0
@@ -185,34 +152,107 @@ func inUnits(ms float64) string {
 	return fmt.Sprintf("%.*f s", max(0, 2-int(math.Log10(ms/1000))), ms/1000)
 }
 
-// Statistics of one kind of time in milliseconds. Percentiles are exact order statistics (nearest rank); a
-// statistic that cannot be given is nil, which is null in JSON. Censored has those that fall on failures: all that
-// is known is that they are no less than this, which is nil if the time-out is unknown.
-type Statistics struct {
-	Mean   *float64 `json:"mean"`
-	Stddev *float64 `json:"stddev"` // of the population
-	Min    *float64 `json:"min"`
-	P50    *float64 `json:"p50"`
-	P90    *float64 `json:"p90"`
-	P95    *float64 `json:"p95"`
-	P99    *float64 `json:"p99"`
-	P999   *float64 `json:"p99.9"`
-	P9999  *float64 `json:"p99.99"`
-	Max    *float64 `json:"max"`
-
-	Censored map[string]*float64 `json:"censored,omitempty"`
-
-	wrong map[string]bool // those of Censored that fall on wrong answers, which came before their time-out
+// tally folds records into everything that the summary says about them. It is pure: no clock, no files.
+type tally struct {
+	sent, warmup, ok, errors      uint64
+	statusMismatch, bytesMismatch uint64
+	answers                       answers
+	queued                        uint64
+	clientQueued, clientTimeouts  uint64
+	members, sentToLogin          uint64
+	firstStartNS, lastDoneNS      int64 // of the measured records
+	endNS                         int64 // of all records
+	response, service             times
+	clientWait                    histogram // due → start of those that waited for their own client's connections
+	unqueued                      *times    // response times without that; nil: as response
+	ttfb, lag, late               histogram
+	routes                        []aggregate
+	silence                       silence
+	timeout                       time.Duration // of a request; 0: unknown
+	limits                        []counted
 }
 
-func (c *histogram) statistics() Statistics {
-	if c.n == 0 {
-		return Statistics{}
+func (t *tally) add(r *Record) {
+	t.sent++
+	t.endNS = max(t.endNS, r.DoneNS())
+	t.silence.add(r)
+	if r.Flags&Warmup != 0 {
+		t.warmup++
+		return
 	}
-	mean, stddev := c.mean()/1000, c.stddev()/1000
-	return Statistics{
-		Mean: &mean, Stddev: &stddev, Min: msOf(c.min), Max: msOf(c.max),
-		P50: c.percentileMS(p50), P90: c.percentileMS(p90), P95: c.percentileMS(p95),
-		P99: c.percentileMS(p99), P999: c.percentileMS(p999), P9999: c.percentileMS(p9999),
+	start := r.DueNS + int64(r.LagUS)*1000
+	if t.response.number() == 0 || start < t.firstStartNS {
+		t.firstStartNS = start
+	}
+	t.lastDoneNS = max(t.lastDoneNS, r.DoneNS())
+	for i := range t.limits {
+		if t.limits[i].breaks(r) {
+			t.limits[i].broken++
+		}
+	}
+	unqueuedUS := r.ResponseUS()
+	if r.Flags&ClientQueued != 0 {
+		t.clientQueued++
+		if r.neverSent() {
+			t.clientTimeouts++
+		}
+		t.clientWait.add(uint64(r.LagUS))
+		unqueuedUS = uint64(r.TotalUS)
+		if t.unqueued == nil {
+			t.unqueued = t.response.clone()
+		}
+	}
+	timeoutUS := uint64(t.timeout.Microseconds())
+	t.response.addOf(r, r.ResponseUS(), timeoutUS)
+	t.service.addOf(r, uint64(r.TotalUS), timeoutUS)
+	if t.unqueued != nil && !r.neverSent() {
+		t.unqueued.addOf(r, unqueuedUS, timeoutUS)
+	}
+	if r.Flags&Queued != 0 {
+		t.queued++
+		t.late.add(uint64(r.LateUS))
+	} else {
+		t.lag.add(uint64(r.LagUS))
+		t.late.add(uint64(r.LagUS))
+	}
+	if r.TTFBUS > 0 && !r.Failed() {
+		t.ttfb.add(uint64(r.TTFBUS))
+	}
+	if r.Flags&Member != 0 {
+		t.members++
+	}
+	if r.Flags&SentToLogin != 0 {
+		t.sentToLogin++
+	}
+	t.judge(r)
+	t.answers.add(r)
+	t.route(r.Route).add(r)
+}
+
+// judge compares the response with the log, where the log knows; sizes only where the statuses agree.
+func (t *tally) judge(r *Record) {
+	if r.Error != None {
+		t.errors++
+		return
+	}
+	t.ok++
+	switch {
+	case r.Flags&SentToLogin != 0: // whatever the log has
+		t.statusMismatch++
+	case r.LoggedStatus == 0:
+	case r.Status != r.LoggedStatus:
+		t.statusMismatch++
+	case r.LoggedBytes >= 0 && r.Bytes != r.LoggedBytes:
+		t.bytesMismatch++
 	}
 }
+
+func (t *tally) route(i uint16) *aggregate {
+	if int(i) >= len(t.routes) {
+		t.routes = append(t.routes, make([]aggregate, int(i)+1-len(t.routes))...)
+	}
+	return &t.routes[i]
+}
+
+// elapsedS returns first start → last done of the measured records, in seconds.
+func (t *tally) elapsedS() float64 { return float64(t.lastDoneNS-t.firstStartNS) / 1e9 }

@@ -1,3 +1,5 @@
+// The kernel's word on its clock.
+
 package record
 
 import "golang.org/x/sys/unix"
