@@ -1,15 +1,23 @@
+// What runs in a folder, followed as it is written.
+
 package live
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"plimsoll/replay/record"
 )
 
 // deepest is how far below the folder a run may lie: results/EXPERIMENT/attempts/ATTEMPT/MEMBER/RUN.
@@ -147,4 +155,189 @@ func CheckFolder(path string) error {
 		return fmt.Errorf("%s is not a folder: name the folder of a run, of an experiment or of results", path)
 	}
 	return nil
+}
+
+const (
+	idle        = time.Minute // a run that writes nothing counts as under way for this long
+	largestJSON = 4 << 20
+)
+
+// growing is a run directory that somebody writes. Its tail is nil once nothing more is to come.
+type growing struct {
+	directory string
+	facts     record.Run
+	file      os.FileInfo // of its requests.npy
+	tail      *record.Tail
+	figures   *figures
+	show      func(underWay bool)
+	known     []string // names of routes, as they were read last
+}
+
+// openGrowing returns the run in a directory: nil where its records are not begun yet, without a tail where it was over
+// since an instant. Of one that began before that instant nothing is read that is written so far.
+func openGrowing(directory string, since time.Time) (*growing, error) {
+	g := &growing{directory: directory}
+	if err := readJSON(g.path("run.json"), &g.facts); err != nil {
+		return nil, err
+	}
+	if g.facts.StartedAt.IsZero() && g.facts.Status == record.Running {
+		return nil, nil
+	}
+	before := g.facts.StartedAt.Before(since)
+	info, err := os.Lstat(g.path("requests.npy"))
+	if before && (err != nil || g.facts.Status != record.Running || since.Sub(info.ModTime()) > idle) {
+		return g, nil
+	}
+	tail, err := record.OpenTail(g.path("requests.npy"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, nil
+	case err != nil:
+		return g, err // reported once: it is not tried again
+	}
+	g.tail = tail
+	if before {
+		err = tail.SkipWritten()
+	}
+	var statErr error
+	g.file, statErr = tail.Stat()
+	return g, errors.Join(err, statErr)
+}
+
+func (g *growing) path(name string) string { return filepath.Join(g.directory, name) }
+
+// over reports whether nothing more is to come.
+func (g *growing) over() bool { return g.tail == nil }
+
+// same reports whether both are one run, which was moved. A file system gives a later run the number of a file that is
+// gone, but not its start.
+func (g *growing) same(other *growing) bool {
+	return g.file != nil && other.file != nil && os.SameFile(g.file, other.file) && g.facts.StartedAt.Equal(other.facts.StartedAt.Time)
+}
+
+// look counts what was written since the last look. A run that says that it has ended, or that was moved, has written
+// all before it did so.
+func (g *growing) look(now time.Time) error {
+	if g.over() {
+		return nil
+	}
+	var facts record.Run
+	err := readJSON(g.path("run.json"), &facts)
+	over := err != nil || facts.Status != record.Running
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	for {
+		records, readErr := g.tail.Next()
+		if len(records) == 0 {
+			err = errors.Join(err, readErr)
+			break
+		}
+		g.figures.Observe(records)
+	}
+	info, statErr := g.tail.Stat()
+	g.show(!over && statErr == nil && now.Sub(info.ModTime()) <= idle)
+	if over {
+		g.close()
+	}
+	return err
+}
+
+func (g *growing) close() {
+	if !g.over() {
+		_ = g.tail.Close()
+		g.tail = nil
+	}
+}
+
+// names returns the names of the routes so far. They are written before the records that have them.
+func (g *growing) names() []string {
+	var names []string
+	if readJSON(g.path("routes.json"), &names) == nil {
+		g.known = names
+	}
+	return g.known
+}
+
+// readJSON reads a regular file that is not too large to be what it should be.
+func readJSON(path string, into any) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() > largestJSON {
+		return fmt.Errorf("%s: is not a file of a run directory", path)
+	}
+	return record.ReadJSON(path, into)
+}
+
+const (
+	eventsName  = "lab-events.jsonl" // of the lab, beside the run directories of an attempt
+	bytesSuffix = " bytes"
+	stale       = 4 * time.Second // older figures are not those of now
+	mostEvents  = 8 << 20         // bytes that are read at a look
+)
+
+// saturation is what a saturator gets through, by the events that the lab notes beside a run.
+type saturation struct {
+	path  string
+	at    int64
+	send  *prometheus.GaugeVec
+	shown string
+}
+
+func newSaturation(path string, send *prometheus.GaugeVec) *saturation {
+	return &saturation{path: path, send: send}
+}
+
+// look shows the figure of the last second; none where the saturator does not work.
+func (s *saturation) look(now time.Time) error {
+	f, err := os.Open(s.path)
+	if err != nil {
+		s.hide()
+		if errors.Is(err, fs.ErrNotExist) { // moved: the run is over
+			return nil
+		}
+		return err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || now.Sub(info.ModTime()) > stale {
+		s.hide()
+		return err
+	}
+	lines := bufio.NewReader(io.NewSectionReader(f, s.at, mostEvents))
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil { // the last line may be half written: it comes at the next look
+			break
+		}
+		s.at += int64(len(line))
+		s.note(line)
+	}
+	return nil
+}
+
+func (s *saturation) note(line []byte) {
+	var event struct {
+		Event     string   `json:"event"`
+		Phase     string   `json:"phase"`
+		BytesPerS *float64 `json:"bytes_per_s"`
+	}
+	if json.Unmarshal(line, &event) != nil {
+		return
+	}
+	switch name, ok := strings.CutSuffix(event.Event, bytesSuffix); {
+	case event.Phase == "stop":
+		s.hide()
+	case ok && event.BytesPerS != nil:
+		s.shown = label(name)
+		s.send.WithLabelValues(s.shown).Set(*event.BytesPerS)
+	}
+}
+
+func (s *saturation) hide() {
+	if s.shown != "" {
+		s.send.DeleteLabelValues(s.shown)
+		s.shown = ""
+	}
 }
