@@ -85,7 +85,7 @@ class Silence:
 
     From its last answer to the end of the run nothing came, though requests were sent. Takes all requests of
     a run in the order in which they were done, or nearly so. `bin/replay` judges the same way
-    (replay/record/silence.go).
+    (replay/record/answers.go).
     """
 
     def __init__(self) -> None:

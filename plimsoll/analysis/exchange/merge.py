@@ -484,7 +484,7 @@ def _sent_late(lag_ms: float | None, response_ms: float | None) -> str:
 def judge_limit(limit: str, summary: Mapping[str, Any], status: str, generator_limited: bool) -> LimitVerdict:
     """Return what became of `limit`, as run.json has it (p99.9=800ms), by what summary.json says.
 
-    The same rules are in replay/record/judge.go, and both are held against tests/fixtures/limits.json.
+    The same rules are in replay/record/limits.go, and both are held against tests/fixtures/limits.json.
     """
     figure, _, value = limit.partition("=")
     counts = summary["requests"]
