@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-from plimsoll.analysis.compare.decision import Outcome, Question, Verdict, decide, level_of, overall
+from plimsoll.analysis.compare.decision import (
+    Outcome,
+    Question,
+    Verdict,
+    broken_by,
+    decide,
+    level_of,
+    overall,
+    verdict_sentence,
+)
 from plimsoll.analysis.compare.gates import ANSWERS_METRIC, MORE_WRONG, Gate, Gates, read_gates
 from plimsoll.analysis.compare.questions import (
     GateQuestion,
@@ -35,9 +44,6 @@ EXIT_CODES: dict[Outcome, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
 LOOKS_FILE = "looks.json"
 FORMAT = 1
 _MOST_LOOK_BYTES = 16 << 20
-
-# What failures bring with them, and what therefore does not speak against them.
-_BESIDE_FAILURES = (FindingKind.OTHER_ANSWERS, FindingKind.NOT_AS_LOGGED, FindingKind.CENSORED)
 
 
 @dataclass(frozen=True)
@@ -107,9 +113,19 @@ class Comparison:
     look: int = 1
 
     @property
+    def outcomes(self) -> list[Outcome]:
+        """The outcome of each limit."""
+        return [each.verdict.outcome for each in self.judged]
+
+    @property
     def verdict(self) -> Outcome:
         """FAIL if any gate is broken, PASS only if all are kept."""
-        return overall([each.verdict.outcome for each in self.judged])
+        return overall(self.outcomes)
+
+    @property
+    def sentence(self) -> str:
+        """What all verdicts come to (hostile)."""
+        return verdict_sentence(self.candidate.name, self.baseline.name, self.outcomes)
 
     @property
     def warnings(self) -> list[str]:
@@ -120,10 +136,6 @@ class Comparison:
     def exit_code(self) -> int:
         """The exit code of the command: 0 PASS, 1 FAIL, 3 INCONCLUSIVE."""
         return EXIT_CODES[self.verdict]
-
-    def count(self, outcome: Outcome) -> int:
-        """Return how many limits have this verdict."""
-        return sum(each.verdict.outcome == outcome for each in self.judged)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -248,18 +260,6 @@ def _side_json(side: Side) -> dict[str, object]:
         ],
         "unreadable": [each.why for each in side.unreadable],
     }
-
-
-def broken_by(found: Sequence[Finding]) -> Verdict | None:
-    """Return FAIL where disqualifying findings show the candidate to be worse, else None. Pure.
-
-    Not where another finding takes the ground from under that: from another load or a copy nothing follows.
-    """
-    worse = [finding for finding in found if finding.worse]
-    undermined = any(not finding.worse and finding.kind not in _BESIDE_FAILURES for finding in found)
-    return (
-        Verdict("FAIL", " ".join(finding.sentence for finding in worse)) if worse and not undermined else None
-    )
 
 
 def answers_verdicts(

@@ -1,4 +1,9 @@
-"""From the values of every gate to a verdict each. Pure: it knows numbers, and nothing of runs."""
+"""A verdict: how the values of a gate decide it, and the sentence that says it. Pure.
+
+The text of PASS, FAIL and INCONCLUSIVE is here: of each limit (`Verdict.says`), and of all of them together
+(`verdict_sentence`; `verdict_headline` for readers without statistics). Terminal, pages, Markdown and JUnit
+print it.
+"""
 
 import math
 from collections.abc import Sequence
@@ -7,6 +12,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from plimsoll.analysis.compare.gates import Limit
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.statistics.binomial import ShareOfRuns
 from plimsoll.analysis.statistics.permutation import MOST_FORETOLD, Evidence, GateValues, holm, spent
 from plimsoll.analysis.statistics.stalls import excluded_share
@@ -17,6 +23,15 @@ Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 _LOGS = ("at_most_ratio", "at_most_ms")
 ALONE = ("at_most_ms", "at_most_share", "at_most_share_of_runs")
 _ROUNDED = 1e-12
+# How many limits have an outcome, and what became of one, to readers without statistics.
+_COUNTED: dict[Outcome, str] = {
+    "PASS": "passed",
+    "FAIL": "failed",
+    "INCONCLUSIVE": "cannot be decided yet",
+}
+PLAIN_WORDS: dict[Outcome, str] = {"PASS": "kept", "FAIL": "broken", "INCONCLUSIVE": "not decided"}
+# What failures bring with them, and what therefore does not speak against them.
+_BESIDE_FAILURES = (FindingKind.OTHER_ANSWERS, FindingKind.NOT_AS_LOGGED, FindingKind.CENSORED)
 
 
 @dataclass(frozen=True)
@@ -99,6 +114,11 @@ class Verdict:
     claim: str = ""
     power: str = ""
 
+    @property
+    def reason(self) -> str:
+        """What it says, and what such runs would have found."""
+        return " ".join(filter(None, (self.says, self.power)))
+
 
 def level_of(values: Sequence[float], logs: bool) -> float | None:
     """Return what stands for all runs of a side: their geometric mean, or that of shares, which may be 0."""
@@ -132,6 +152,35 @@ def overall(outcomes: Sequence[Outcome]) -> Outcome:
     if "FAIL" in outcomes:
         return "FAIL"
     return "PASS" if outcomes and set(outcomes) == {"PASS"} else "INCONCLUSIVE"
+
+
+def verdict_sentence(candidate: str, baseline: str, outcomes: Sequence[Outcome]) -> str:
+    """Return what the verdicts on all limits come to; the names are hostile."""
+    counts = [f"{outcomes.count(each)} {word}" for each, word in _COUNTED.items() if each in outcomes]
+    return f"{candidate} against {baseline}: {counted(len(outcomes), 'limit')} checked, {', '.join(counts)}"
+
+
+def verdict_headline(candidate: str, outcomes: Sequence[Outcome]) -> str:
+    """Return the same for readers without statistics; the name is hostile."""
+    verdict, total = overall(outcomes), len(outcomes)
+    which = "the limit that was set" if total == 1 else f"{outcomes.count(verdict)} of {total} limits"
+    if verdict == "PASS":
+        every = which if total == 1 else f"all {total} limits that were set"
+        return f"{candidate} keeps {every}."
+    if verdict == "FAIL":
+        return f"{candidate} breaks {which}."
+    return f"Neither yes nor no: whether {candidate} keeps {which} cannot be decided from these runs."
+
+
+def broken_by(found: Sequence[Finding]) -> Verdict | None:
+    """Return FAIL where disqualifying findings show the candidate to be worse, else None.
+
+    Not where another finding takes the ground from under that: from another load or a copy nothing follows.
+    """
+    worse = [finding for finding in found if finding.worse]
+    if not worse or any(not each.worse and each.kind not in _BESIDE_FAILURES for each in found):
+        return None
+    return Verdict("FAIL", " ".join(finding.sentence for finding in worse))
 
 
 def _outcome(p_pass: float, p_fail: float, alpha: float, question: Question) -> Outcome:

@@ -8,7 +8,6 @@ from statistics import median
 from typing import NamedTuple
 
 from plimsoll.analysis.compare.comparison import Comparison, GateVerdict
-from plimsoll.analysis.compare.decision import Outcome
 from plimsoll.analysis.compare.questions import Side, sentences
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
@@ -40,9 +39,8 @@ from plimsoll.analysis.page.verdict import (
 from plimsoll.analysis.report.sections.storage import TUNING_SAYS
 from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.hostile import plotly_text, printable
-from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, percent, significant
+from plimsoll.common.units import ABSENT, at_least, count, milliseconds, percent, significant
 
-_WORDS: dict[Outcome, str] = {"PASS": "passed", "FAIL": "failed", "INCONCLUSIVE": "cannot be decided yet"}
 TEMPLATES = Path(__file__).parent / "templates"
 _MOST_PLACES = 8
 _COLOURS = {"PASS": "var(--good)", "FAIL": "var(--bad)", "INCONCLUSIVE": "var(--warn)"}
@@ -68,7 +66,7 @@ def comparison_page(comparison: Comparison) -> str:
         styles=["verdict.css"],
         title=f"{comparison.candidate.name} against {comparison.baseline.name}",
         verdict=comparison.verdict,
-        summary=summary(comparison),
+        summary=comparison.sentence,
         comparison=comparison,
         gates=gate_table(comparison),
         phases=phase_table(comparison),
@@ -79,13 +77,12 @@ def comparison_page(comparison: Comparison) -> str:
 
 def comparison_document(comparison: Comparison, command: str) -> VerdictDocument:
     """Return what `plimsoll COMMAND` says of a comparison."""
-    heading = summary(comparison)
     part = VerdictPart(
         word=comparison.verdict,
-        heading=heading,
+        heading=comparison.sentence,
         tables=[gate_table(comparison)],
         notes=list(_notes(comparison)),
-        suite=heading,
+        suite=comparison.sentence,
         suite_class=command,
     )
     return VerdictDocument(command, comparison.verdict, [part])
@@ -116,7 +113,7 @@ def _case(judged: GateVerdict) -> VerdictCase:
     shown = effect(judged, verdict.estimate)
     interval = _interval(judged)
     runs = f"{len(judged.question.baseline)} v {len(judged.question.candidate)}"
-    says = _says(judged)
+    says = verdict.reason
     figures = f"{shown} ({baseline} before, {candidate} after)"
     name = f"{judged.gate.name} {limit(judged)}"
     if verdict.outcome == "PASS":
@@ -135,10 +132,6 @@ def _case(judged: GateVerdict) -> VerdictCase:
     )
 
 
-def _says(judged: GateVerdict) -> str:
-    return " ".join(filter(None, (judged.verdict.says, judged.verdict.power)))
-
-
 def _below_gates(comparison: Comparison) -> Iterator[str]:
     """Yield what a terminal shows below the gates: the phases, the reasons, what is not claimed, warnings."""
     if phases := phase_table(comparison):
@@ -148,7 +141,7 @@ def _below_gates(comparison: Comparison) -> Iterator[str]:
     grouped: dict[str, list[str]] = {}
     for each in comparison.judged:
         if each.verdict.outcome != "PASS" and each.verdict.says:
-            grouped.setdefault(_says(each), []).append(f"{each.gate.name} {limit(each)}")
+            grouped.setdefault(each.verdict.reason, []).append(f"{each.gate.name} {limit(each)}")
     claims = dict.fromkeys(each.verdict.claim for each in comparison.judged if each.verdict.claim)
     for paragraph in (*(f"{', '.join(gates)}: {says}" for says, gates in grouped.items()), *claims):
         yield ""
@@ -166,7 +159,7 @@ def _below_gates(comparison: Comparison) -> Iterator[str]:
 def _notes(comparison: Comparison) -> Iterator[VerdictNote]:
     for each in comparison.judged:
         if each.verdict.outcome != "PASS" and each.verdict.says:
-            yield VerdictNote("", f"{each.gate.name}: {_says(each)}", on_terminal=False)
+            yield VerdictNote("", f"{each.gate.name}: {each.verdict.reason}", on_terminal=False)
     for claim in dict.fromkeys(each.verdict.claim for each in comparison.judged if each.verdict.claim):
         yield VerdictNote("", claim, on_terminal=False)
     for finding in comparison.findings:
@@ -177,15 +170,6 @@ def _notes(comparison: Comparison) -> Iterator[VerdictNote]:
             finding_case(finding.kind.value.name, finding.sentence, blocks, finding.worse),
             on_terminal=False,
         )
-
-
-def summary(comparison: Comparison) -> str:
-    """Return what all verdicts come to, in one sentence (hostile)."""
-    parts = [
-        f"{comparison.count(outcome)} {word}" for outcome, word in _WORDS.items() if comparison.count(outcome)
-    ]
-    sides = f"{comparison.candidate.name} against {comparison.baseline.name}"
-    return f"{sides}: {counted(len(comparison.judged), 'limit')} checked, {', '.join(parts)}"
 
 
 def figure(judged: GateVerdict, value: float | None) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from plimsoll.analysis.compare.comparison import Comparison, GateVerdict
-from plimsoll.analysis.compare.decision import Outcome
+from plimsoll.analysis.compare.decision import PLAIN_WORDS, Outcome, verdict_headline
 from plimsoll.analysis.compare.page import figure
 from plimsoll.analysis.compare.questions import find_orders
 from plimsoll.analysis.evidence.finding import Finding
@@ -14,7 +14,6 @@ from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
 from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted, percent, significant
 
-WORDS: dict[Outcome, str] = {"PASS": "kept", "FAIL": "broken", "INCONCLUSIVE": "not decided"}
 DOUBTS = "Read this before you sign"
 _LONGEST = 190
 _CERTAINTY = 0.95
@@ -39,7 +38,7 @@ class LimitInWords:
     @property
     def word(self) -> str:
         """The verdict: kept, broken, or not decided."""
-        return WORDS[self.outcome]
+        return PLAIN_WORDS[self.outcome]
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def first_page(found: Comparison, signers: Sequence[str], evidence: str) -> Firs
     taken = len(doubts) + more_signers + (found.verdict == "INCONCLUSIVE")
     room = max(_MOST_LIMITS - taken, _LEAST_LIMITS)
     return FirstPage(
-        headline=headline(found),
+        headline=verdict_headline(found.candidate.name, found.outcomes),
         facts=[(name, clip(text, _LONGEST_FACT)) for name, text in _facts(found, evidence)],
         limits=[limit_in_words(each, found) for each in judged[:room]],
         further_limits=_further(judged[room:]),
@@ -76,20 +75,6 @@ def first_page(found: Comparison, signers: Sequence[str], evidence: str) -> Firs
 def lines_to_sign(signers: Sequence[str]) -> list[str]:
     """Return a name a line, two lines at least."""
     return [*signers, *[""] * (_LEAST_SIGNERS - len(signers))]
-
-
-def headline(found: Comparison) -> str:
-    """Return what all verdicts come to."""
-    total, name = len(found.judged), found.candidate.name
-    every = "the limit that was set" if total == 1 else f"all {total} limits that were set"
-    if found.verdict == "PASS":
-        return f"{name} keeps {every}."
-    broken, open_ = found.count("FAIL"), found.count("INCONCLUSIVE")
-    if found.verdict == "FAIL":
-        what = "the limit that was set" if total == 1 else f"{broken} of {total} limits"
-        return f"{name} breaks {what}."
-    which = "the limit that was set" if total == 1 else f"{open_} of {total} limits"
-    return f"Neither yes nor no: whether {name} keeps {which} cannot be decided from these runs."
 
 
 def limit_in_words(judged: GateVerdict, found: Comparison) -> LimitInWords:
@@ -201,7 +186,7 @@ def _further(left: Sequence[GateVerdict]) -> str:
     """Return what became of limits for which the page has no room: the best, since the worst come first."""
     if not left:
         return ""
-    counts = Counter(WORDS[each.verdict.outcome] for each in left)
+    counts = Counter(PLAIN_WORDS[each.verdict.outcome] for each in left)
     became = " and ".join(f"{number} {word}" for word, number in counts.items())
     return f"{counted(len(left), 'further limit')}: {became}. All stand under “The gates”, in the details."
 
