@@ -19,21 +19,18 @@ from plimsoll.analysis.compare.decision import (
 from plimsoll.analysis.compare.gates import ANSWERS_METRIC, MORE_WRONG, Gate, Gates, read_gates
 from plimsoll.analysis.compare.questions import (
     GateQuestion,
-    Side,
     comparison_findings,
     default_gates,
-    find_orders,
     questions_of,
     sentences,
 )
-from plimsoll.analysis.compare.sides import OpenedSide, UnreadableRun, open_sides
 from plimsoll.analysis.evidence.answers import wrong_share
 from plimsoll.analysis.evidence.finding import Finding, FindingKind, disqualifying
 from plimsoll.analysis.evidence.measure import measure_run
 from plimsoll.analysis.evidence.run import MeasuredRun
-from plimsoll.analysis.evidence.storage import described
+from plimsoll.analysis.evidence.sides import OpenedSide, Side, UnreadableRun, find_orders, open_sides
+from plimsoll.analysis.evidence.storage import described, differing
 from plimsoll.analysis.statistics.permutation import spent
-from plimsoll.common.differences import differing
 from plimsoll.common.errors import OutputError, RunDirectoryError, gravest_first
 from plimsoll.common.files import read_regular, replace_json
 from plimsoll.common.units import significant

@@ -8,9 +8,10 @@ from statistics import median
 from typing import NamedTuple
 
 from plimsoll.analysis.compare.comparison import Comparison, GateVerdict
-from plimsoll.analysis.compare.questions import Side, sentences
+from plimsoll.analysis.compare.questions import sentences
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
+from plimsoll.analysis.evidence.sides import Side
 from plimsoll.analysis.page.chart import (
     Chart,
     Json,

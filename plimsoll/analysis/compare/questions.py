@@ -21,20 +21,18 @@ from plimsoll.analysis.compare.gates import (
     Reading,
     ResponseTime,
 )
-from plimsoll.analysis.compare.sides import OpenedSide, UnreadableRun
 from plimsoll.analysis.evidence.answers import Tries, measure_finding
-from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides
+from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identity_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import MUCH_TAKEN_MS, taken_ms_per_s
-from plimsoll.analysis.evidence.order import Order, RunPlace, find_order, identity_findings
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
+from plimsoll.analysis.evidence.sides import OpenedSide, Order, Side
 from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
 from plimsoll.analysis.statistics.stalls import IN_A_ROW, find_far_worse
 from plimsoll.common.errors import gravest_first
 from plimsoll.common.units import counted, milliseconds, percent
 from plimsoll.rundir.events import FELT
-from plimsoll.rundir.facts import RunFacts
 
 _MOST_NAMED = 3
 _LEAST_MS = 0.001  # what a record can tell: a time of 0 counts as this against a limit in ms
@@ -44,35 +42,6 @@ _DEFAULT_TAILS = ("p99.9", "p99")
 
 _Runs = Sequence[MeasuredRun]
 _NO_STEP = StepFigures(None, "", measure=True)
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a comparison: its name (hostile), its runs, those that cannot be read."""
-
-    name: str
-    runs: list[MeasuredRun]
-    unreadable: list[UnreadableRun]
-    experiment: str | None = None
-
-    def of(self, scenario: str) -> list[MeasuredRun]:
-        """Return the runs of a scenario, repeat by repeat where they say which."""
-        return [run for run in self.runs if run.scenario == scenario]
-
-    @property
-    def scenarios(self) -> list[str]:
-        """The scenarios that ran (hostile), each once, also of runs that cannot be read."""
-        return list(dict.fromkeys(facts.scenario for facts in self._facts))
-
-    @property
-    def controls(self) -> set[str]:
-        """Those of them that are the control experiment."""
-        return {facts.scenario for facts in self._facts if facts.is_control}
-
-    @property
-    def _facts(self) -> list[RunFacts]:
-        readable = [run.directory.facts for run in self.runs]
-        return readable + [each.facts for each in self.unreadable if each.facts]
 
 
 @dataclass(frozen=True)
@@ -87,18 +56,6 @@ class GateQuestion:
     unit: str
     stops: tuple[Finding, ...] = ()
     findings: tuple[Finding, ...] = ()
-
-
-def find_orders(baseline: Side, candidate: Side) -> dict[str, Order]:
-    """Return how the runs of each scenario that both sides have lie in time."""
-    return {
-        scenario: find_order(
-            [RunPlace.of(run.name, run.directory.facts) for run in baseline.of(scenario)],
-            [RunPlace.of(run.name, run.directory.facts) for run in candidate.of(scenario)],
-        )
-        for scenario in baseline.scenarios
-        if baseline.of(scenario) and candidate.of(scenario)
-    }
 
 
 def questions_of(

@@ -14,7 +14,7 @@ import numpy as np
 from plimsoll.analysis.compare.comparison import EXIT_CODES, Progress
 from plimsoll.analysis.compare.decision import Outcome, overall
 from plimsoll.analysis.compare.gates import RATIO
-from plimsoll.analysis.compare.sides import OpenedSide, open_sides
+from plimsoll.analysis.evidence.sides import OpenedSide, open_sides
 from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
 from plimsoll.analysis.statistics.standardised import (
     COARSE,

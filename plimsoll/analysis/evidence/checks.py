@@ -6,6 +6,8 @@ findings.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
 
 from plimsoll.analysis.evidence.answers import log_findings, side_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
@@ -21,6 +23,8 @@ from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
 from plimsoll.analysis.evidence.storage import cache_findings, drive_findings, precondition_findings
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, milliseconds, share, significant
+from plimsoll.rundir.facts import ran_together
+from plimsoll.rundir.find import run_group
 from plimsoll.rundir.records import HEADER_BYTES, RECORD
 
 _OF_DEATH = (FindingKind.TARGET_DIED, FindingKind.INCOMPLETE)
@@ -36,6 +40,7 @@ ANSWERS = frozenset(
 _UNREAD_FRACTION = 0.01
 _RETRIED_FRACTION = 0.01
 _WAITED = 1.05  # times the p99.9 without waiting for one's own client, past which that wait is a doubt
+_SLACK = timedelta(seconds=1)  # by which one run may begin before another has ended
 
 _Found = Iterator[tuple[FindingKind, str, str | None]]
 
@@ -85,6 +90,55 @@ def findings_of_sides(
     found += drive_findings([*baseline, *candidate], scenario)
     found += lag_findings(baseline, candidate, scenario)
     return found
+
+
+def identity_findings(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
+    """Yield the copies among `runs`, of whichever side, and those that overlap on one target."""
+    yield from _copies(runs)
+    yield from _overlaps(runs)
+
+
+def _copies(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
+    first: dict[str, MeasuredRun] = {}
+    for run in runs:
+        digest = run.records_sha256
+        if digest is None:
+            continue
+        other = first.setdefault(digest, run)
+        if other is not run:
+            text = f"{_path(run)} holds the same records as {_path(other)}: one is a copy of the other."
+            yield Finding(FindingKind.COPY, text, (other.name, run.name), run.scenario)
+
+
+def _overlaps(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
+    targets: dict[str, list[MeasuredRun]] = {}
+    for run in runs:
+        facts = run.directory.facts
+        if facts.target and facts.started_at and facts.ended_at and facts.ended_at > facts.started_at:
+            targets.setdefault(facts.target.connect_to or facts.target.url, []).append(run)
+    for target, there in targets.items():
+        there.sort(key=lambda run: str(run.directory.facts.started_at))
+        for one, other in pairwise(there):
+            ended, began = one.directory.facts.ended_at, other.directory.facts.started_at
+            if ended and began and ended - began > _SLACK and not _one_run(one, other):
+                text = (
+                    f"{other.name} began while {one.name} still loaded {target}: they disturbed each other."
+                )
+                yield Finding(FindingKind.OVERLAP, text, (one.name, other.name), other.scenario)
+
+
+def _one_run(one: MeasuredRun, other: MeasuredRun) -> bool:
+    """Return True for copies and for shards, which have findings of their own, and for what ran together."""
+    if ran_together(one.directory.facts, other.directory.facts):
+        return True
+    digest = one.records_sha256
+    return (digest is not None and digest == other.records_sha256) or bool(
+        one.directory.facts.shard and other.directory.facts.shard
+    )
+
+
+def _path(run: MeasuredRun) -> str:
+    return f"{run_group(run.directory.path).parent.name}/{run.name}"
 
 
 def _ending(run: MeasuredRun) -> _Found:

@@ -5,8 +5,8 @@ from typing import Any
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import JUDGED, WHOLE, MeasuredRun, RunPhase
+from plimsoll.analysis.evidence.storage import differing
 from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES
-from plimsoll.common.differences import differing
 from plimsoll.common.units import counted, milliseconds, share
 from plimsoll.rundir.facts import Together
 from plimsoll.rundir.read import RunDirectory

@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from plimsoll.common.differences import differing
+from plimsoll.analysis.evidence.storage import differing
 from plimsoll.common.errors import NoRequestsError, RunDirectoryError, Severity
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import count, counted, milliseconds

@@ -14,9 +14,11 @@ from statistics import fmean
 
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
 from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates, Limit, NoFigureError
-from plimsoll.analysis.compare.questions import Side, default_gates, value_of
+from plimsoll.analysis.compare.questions import default_gates, value_of
 from plimsoll.analysis.evidence.generator import load_facts
 from plimsoll.analysis.evidence.run import MeasuredRun
+from plimsoll.analysis.evidence.sides import Side
+from plimsoll.analysis.evidence.storage import differing
 from plimsoll.analysis.regress.changes import SeriesReview
 from plimsoll.analysis.regress.judgement import GateResult, Judgement, JudgingOptions, SeriesResult
 from plimsoll.analysis.regress.nights import (
@@ -32,7 +34,6 @@ from plimsoll.analysis.regress.nights import (
     explain_unfit,
     group_name,
 )
-from plimsoll.common.differences import differing
 from plimsoll.common.errors import gravest_first
 from plimsoll.common.units import counted, duration_text
 

@@ -9,12 +9,11 @@ from functools import cache
 from typing import NamedTuple
 
 from plimsoll.analysis.compare.gates import Gates
-from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, run_findings
+from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identity_findings, run_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import load_facts
-from plimsoll.analysis.evidence.order import identity_findings
 from plimsoll.analysis.evidence.run import MeasuredRun
-from plimsoll.analysis.evidence.storage import summed_up, tuned
+from plimsoll.analysis.evidence.storage import Value, differing, summed_up, tuned
 from plimsoll.analysis.regress.changes import LOOK_BACK
 from plimsoll.analysis.regress.days import LogStore, renew_days
 from plimsoll.analysis.regress.judge import compared_runs, judge
@@ -29,7 +28,6 @@ from plimsoll.analysis.regress.nights import (
     group_name,
 )
 from plimsoll.analysis.regress.store import HistoryStore
-from plimsoll.common.differences import Value, differing
 from plimsoll.common.units import ABSENT
 
 NIGHTS = 10  # whose runs tonight's are held against

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.evidence.answers import Tries, measure_finding, side_findings
+from plimsoll.analysis.evidence.checks import identity_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import ARC_HITS
-from plimsoll.analysis.evidence.order import identity_findings
 from plimsoll.analysis.evidence.storage import (
     cache_findings,
     described,
+    differing,
     drive_findings,
     precondition_findings,
 )
@@ -21,7 +22,6 @@ from plimsoll.analysis.page.section import Caution, Section
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.windows import PHASES
-from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError, Severity, gravest_first
 from plimsoll.common.files import read_regular_lines
 from plimsoll.common.hostile import printable

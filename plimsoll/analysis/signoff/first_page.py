@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from plimsoll.analysis.compare.comparison import Comparison, GateVerdict
 from plimsoll.analysis.compare.decision import PLAIN_WORDS, Outcome, verdict_headline
 from plimsoll.analysis.compare.page import figure
-from plimsoll.analysis.compare.questions import find_orders
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
+from plimsoll.analysis.evidence.sides import find_orders
 from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted, percent, significant
 

@@ -13,10 +13,10 @@ from plimsoll.analysis.compare.page import (
     phase_table,
     runs_table,
 )
-from plimsoll.analysis.compare.questions import Side
 from plimsoll.analysis.evidence.checks import run_findings
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
+from plimsoll.analysis.evidence.sides import Side
 from plimsoll.analysis.page.against_log import (
     against_log_cautions,
     against_log_chart,

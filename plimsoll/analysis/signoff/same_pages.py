@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
-from plimsoll.analysis.compare.questions import Side
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.sides import Side
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable

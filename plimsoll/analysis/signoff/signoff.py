@@ -20,7 +20,7 @@ import click
 from plimsoll.analysis.compare.comparison import Comparison, compare, judged_sides
 from plimsoll.analysis.compare.gates import read_gates
 from plimsoll.analysis.compare.page import comparison_document
-from plimsoll.analysis.compare.sides import open_sides
+from plimsoll.analysis.evidence.sides import open_sides
 from plimsoll.analysis.page.against_log import hold_against_log
 from plimsoll.analysis.page.verdict import DocumentFiles, document_options, text_lines
 from plimsoll.analysis.signoff.page import SignoffFacts, signoff_page

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.common.differences import Value, differing
+from plimsoll.analysis.evidence.storage import Value, differing
 from plimsoll.lab.facts import facts, read_facts
 from plimsoll.lab.facts.facts import DatasetFacts, DiskFacts, HostFacts, PoolFacts, disk_paths
 from tests.support.fakemachine import FakeMachine

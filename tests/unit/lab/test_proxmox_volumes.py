@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.evidence.storage import described
-from plimsoll.common.differences import differing
+from plimsoll.analysis.evidence.storage import described, differing
 from plimsoll.lab.clones.clone import CloneContext
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.proxmox import PROXMOX, ProxmoxSettings

@@ -9,10 +9,10 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
+from plimsoll.analysis.evidence.storage import differing
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.sections.storage import differences_json
-from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError
 from tests.support.experiment import DISK, FAST, SLOW, rewrite, write_experiment, write_one
 from tests.support.rundir import records, write_run

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from plimsoll.analysis.evidence.order import RunPlace, find_order
+from plimsoll.analysis.evidence.sides import RunPlace, find_order
 from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
 from plimsoll.analysis.report.measured_run import ReportRun, Values
 from plimsoll.analysis.report.runs import (

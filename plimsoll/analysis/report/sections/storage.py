@@ -5,13 +5,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plimsoll.analysis.evidence.storage import described
+from plimsoll.analysis.evidence.storage import described, differing
 from plimsoll.analysis.page.chart import Chart, Json, axis, choose_scale, colour_of, layout, log_ticks, points
 from plimsoll.analysis.page.section import Caution, Row, Section, Table
 from plimsoll.analysis.report.comparison_cautions import compress_ratios
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import MANY
-from plimsoll.common.differences import differing
 from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import (

@@ -1,0 +1,283 @@
+"""The runs of either side: found, opened, measured, and in which order they were done."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from plimsoll.analysis.evidence.finding import FindingKind
+from plimsoll.analysis.evidence.run import MeasuredRun
+from plimsoll.common.errors import RunDirectoryError
+from plimsoll.common.hostile import printable
+from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.find import find_runs, is_run, runs_folder
+from plimsoll.rundir.names import RUNS_FOLDER
+from plimsoll.rundir.read import RunDirectory, read_facts
+
+_SLACK = timedelta(seconds=1)  # by which one run may begin before another has ended
+
+
+@dataclass(frozen=True)
+class UnreadableRun:
+    """A run that cannot be read, and why; its facts, where these can."""
+
+    facts: RunFacts | None = field(compare=False)
+    why: str
+
+    @property
+    def scenario(self) -> str | None:
+        """Which scenario it was of (hostile), where that is known."""
+        return self.facts.scenario if self.facts else None
+
+
+@dataclass(frozen=True)
+class OpenedSide:
+    """One side: what it is called (hostile), its runs, those that cannot be read.
+
+    `planned` is how many runs the experiment was to have, where the side is an experiment's folder, and
+    `there` how many it has, those of other backends included.
+    """
+
+    name: str
+    path: Path
+    runs: list[RunDirectory]
+    unreadable: list[UnreadableRun]
+    planned: int | None = None
+    there: int = 0
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: its name (hostile), its runs, those that cannot be read."""
+
+    name: str
+    runs: list[MeasuredRun]
+    unreadable: list[UnreadableRun]
+    experiment: str | None = None
+
+    def of(self, scenario: str) -> list[MeasuredRun]:
+        """Return the runs of a scenario, repeat by repeat where they say which."""
+        return [run for run in self.runs if run.scenario == scenario]
+
+    @property
+    def scenarios(self) -> list[str]:
+        """The scenarios that ran (hostile), each once, also of runs that cannot be read."""
+        return list(dict.fromkeys(facts.scenario for facts in self._facts))
+
+    @property
+    def controls(self) -> set[str]:
+        """Those of them that are the control experiment."""
+        return {facts.scenario for facts in self._facts if facts.is_control}
+
+    @property
+    def _facts(self) -> list[RunFacts]:
+        readable = [run.directory.facts for run in self.runs]
+        return readable + [each.facts for each in self.unreadable if each.facts]
+
+
+def open_sides(
+    paths: Sequence[Path], baseline: str | None, candidate: str | None
+) -> tuple[OpenedSide, OpenedSide]:
+    """Open both sides: two paths, or one and the names of two backends in it. Raises RunDirectoryError."""
+    if len(paths) == 1 and (baseline is None or candidate is None):
+        raise RunDirectoryError(
+            f"{paths[0]}: is one side; give two, or say which backends: {_which(_backends_in(paths[0]))}"
+        )
+    first, second = _open(paths[0], baseline, "baseline"), _open(paths[-1], candidate, "candidate")
+    both = {run.path.resolve() for run in first.runs} & {run.path.resolve() for run in second.runs}
+    if both:
+        raise RunDirectoryError(f"{min(both)}: is on both sides: a run cannot be compared with itself")
+    if first.name == second.name:
+        names = [path.resolve().name for path in paths]
+        names = names if names[0] != names[-1] else [str(path) for path in paths]
+        first, second = replace(first, name=names[0]), replace(second, name=names[-1])
+    return first, second
+
+
+def _open(path: Path, backend: str | None, side: str) -> OpenedSide:
+    found = _directories(path)
+    runs: list[RunDirectory] = []
+    unreadable: list[UnreadableRun] = []
+    everything: list[RunFacts] = []
+    for directory in found:
+        facts = None
+        try:
+            facts = read_facts(directory)
+            everything.append(facts)
+            if backend is None or facts.backend == backend:
+                runs.append(RunDirectory.open(directory))
+        except RunDirectoryError as error:
+            if found == [path]:
+                raise
+            unreadable.append(UnreadableRun(facts, str(error)))
+    names = sorted({facts.backend for facts in everything if facts.backend})
+    if backend is None and len(names) > 1:
+        raise RunDirectoryError(
+            f"{path}: holds runs of several backends; say which is the {side}: {_which(names)}"
+        )
+    if not runs and backend is not None and backend not in names:
+        has = ", ".join(printable(name, 80) for name in names) or "none that has a name"
+        raise RunDirectoryError(f"{path}: holds no run of the backend {printable(backend, 80)}; it has {has}")
+    if not runs:
+        raise RunDirectoryError("\n".join(each.why for each in unreadable))
+    experiments = [facts.experiment for facts in everything if facts.experiment]
+    planned = max((each.of or 0 for each in experiments), default=0)
+    return OpenedSide(
+        name=backend or (names[0] if names else path.resolve().name),
+        path=path,
+        runs=runs,
+        unreadable=unreadable,
+        planned=planned if planned and (path / RUNS_FOLDER).is_dir() else None,
+        there=len({facts.together.run if facts.together else i for i, facts in enumerate(everything)}),
+    )
+
+
+def _directories(path: Path) -> list[Path]:
+    """Return the run directories that `path` stands for: itself, those in it, or those of an experiment."""
+    if is_run(path):
+        return [path]
+    if not path.is_dir():
+        read_facts(path)  # says what is wrong with it
+    found = find_runs(runs_folder(path, damaged=True), damaged=True)
+    if not found:
+        raise RunDirectoryError(
+            f"{path}: is not a run directory and contains none; give a run directory, a folder of them, or "
+            f"an "
+            "experiment's folder"
+        )
+    return found
+
+
+def _backends_in(path: Path) -> list[str]:
+    names = set()
+    for directory in _directories(path):
+        try:
+            names.add(read_facts(directory).backend or "")
+        except RunDirectoryError:
+            continue
+    return sorted(names - {""})
+
+
+def _which(names: Sequence[str]) -> str:
+    """Return the options that choose, with the names that there are."""
+    shown = [printable(name, 80) for name in names[:8]]
+    if len(shown) < 2:
+        return "--baseline NAME --candidate NAME" + (f" (it has {shown[0]} only)" if shown else "")
+    more = f"; there are {', '.join(shown)}" if len(shown) > 2 else ""
+    return f"--baseline {shown[0]} --candidate {shown[1]}, or the other way round{more}"
+
+
+@dataclass(frozen=True)
+class RunPlace:
+    """A run's place in time, as far as it is known; its name is hostile."""
+
+    name: str
+    repeat: int | str | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    number: int | None = None
+
+    @classmethod
+    def of(cls, name: str, facts: RunFacts) -> "RunPlace":
+        """Return the place of a run of that name."""
+        number = facts.experiment.run if facts.experiment else None
+        return cls(name, facts.repeat, facts.started_at, facts.ended_at, number)
+
+
+@dataclass(frozen=True)
+class Order:
+    """`pairs`: (baseline's, candidate's) places in their lists, repeat by repeat; None where there are none.
+
+    `interleaved`: the sides alternated in time. `findings` say what is wrong with the order (hostile).
+    """
+
+    pairs: list[tuple[int, int]] | None
+    interleaved: bool
+    findings: list[tuple[FindingKind, str]]
+
+
+def find_orders(baseline: Side, candidate: Side) -> dict[str, Order]:
+    """Return how the runs of each scenario that both sides have lie in time."""
+    return {
+        scenario: find_order(
+            [RunPlace.of(run.name, run.directory.facts) for run in baseline.of(scenario)],
+            [RunPlace.of(run.name, run.directory.facts) for run in candidate.of(scenario)],
+        )
+        for scenario in baseline.scenarios
+        if baseline.of(scenario) and candidate.of(scenario)
+    }
+
+
+def find_order(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> Order:
+    """Return how the runs of one scenario on two sides lie in time."""
+    found = [(FindingKind.CLOCK, text) for text in _clocks([*baseline, *candidate])]
+    sides = [(run, 0, at) for at, run in enumerate(baseline)]
+    sides += [(run, 1, at) for at, run in enumerate(candidate)]
+    instants = [run.started_at for run, _, _ in sides]
+    if None in instants or len(set(instants)) < len(instants):
+        what = "do not all say when they began" if None in instants else "say that they began at once"
+        text = (
+            f"Runs {what}, so their order is not known: what drifted meanwhile may count as the candidate's."
+        )
+        return Order(None, False, [*found, (FindingKind.ORDER, text)])
+    sides.sort(key=lambda entry: entry[0].started_at or datetime.max)
+    longest = max(len(list(streak)) for _, streak in groupby(side for _, side, _ in sides))
+    interleaved = longest <= max(2, -(-min(len(baseline), len(candidate)) // 2))
+    if (
+        len(
+            {side for _, side, _ in sides[: len(baseline)]} | {side for _, side, _ in sides[: len(candidate)]}
+        )
+        < 2
+    ):
+        first = "baseline" if sides[0][1] == 0 else "candidate"
+        text = f"All runs of the {first} came first: what changed meanwhile counts as the candidate's."
+        return Order(None, False, [*found, (FindingKind.ORDER, text)])
+    pairs = _pairs(sides)
+    if pairs is None:
+        if not interleaved:
+            text = "The sides hardly alternated in time: drift may favour one of them."
+            found.append((FindingKind.ORDER, text))
+        return Order(None, interleaved, found)
+    firsts = {side for _, side, _ in sides[::2]}
+    if len(pairs) > 1 and len(firsts) == 1:
+        always = "baseline" if firsts == {0} else "candidate"
+        text = f"The {always} came first in every repeat: steady drift favours one side."
+        found.append((FindingKind.ORDER, text))
+    return Order(pairs, True, found)
+
+
+def _pairs(sides: Sequence[tuple[RunPlace, int, int]]) -> list[tuple[int, int]] | None:
+    """Return the pairs where every two runs in a row are both sides of one repeat."""
+    if len(sides) % 2:
+        return None
+    found = []
+    for (one, side, at), (other, other_side, other_at) in zip(sides[::2], sides[1::2], strict=True):
+        if one.repeat is None or one.repeat != other.repeat or side == other_side:
+            return None
+        found.append((at, other_at) if side == 0 else (other_at, at))
+    repeats = [run.repeat for run, side, _ in sides if side == 0]
+    return found if len(set(repeats)) == len(repeats) else None
+
+
+def _clocks(runs: Sequence[RunPlace]) -> list[str]:
+    """Return what the clocks say that cannot be."""
+    found = [
+        f"{run.name} ended before it began: a clock was set meanwhile."
+        for run in runs
+        if run.started_at and run.ended_at and run.ended_at < run.started_at
+    ]
+    timed = sorted((run for run in runs if run.started_at), key=lambda run: run.started_at or datetime.max)
+    for one, other in pairwise(timed):
+        if one.ended_at and other.started_at and one.ended_at - other.started_at > _SLACK:
+            found.append(
+                f"{other.name} began before {one.name} had ended: they disturbed each other, or "
+                "the clocks disagree."
+            )
+    numbers = [run.number for run in timed if run.number is not None]
+    if len(set(numbers)) == len(numbers) == len(runs) and numbers != sorted(numbers):
+        found.append(
+            "The runs began in another order than their experiment's: some were tried again later "
+            "(--retry-set-aside), the clock was set meanwhile, or they were moved."
+        )
+    return found[:4]
