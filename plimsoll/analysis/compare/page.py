@@ -168,7 +168,7 @@ def _notes(comparison: Comparison) -> Iterator[VerdictNote]:
         yield VerdictNote(
             "evidence" if blocks else "warning",
             finding.sentence,
-            finding_case(finding.kind.value.name, finding.sentence, blocks, finding.worse),
+            finding_case(finding.kind.label, finding.sentence, blocks, finding.worse),
             on_terminal=False,
         )
 

@@ -6,416 +6,316 @@ docs/evidence.md lists them; a test holds it against `FindingKind`.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 from plimsoll.common.errors import Severity
 
 
-class Rule(NamedTuple):
-    """What a kind of finding means. `BAD` disqualifies: nothing is decided by the runs that it concerns."""
-
-    name: str
-    level: Severity
-    meaning: str
-    remedy: str
-
-
 class FindingKind(Enum):
-    """Every kind of finding there is."""
+    """Every kind of finding: how grave it is, what it means and what to do about it.
 
-    KILLED = Rule(
-        "killed",
+    One that is `BAD` disqualifies: nothing is decided by the runs that it concerns.
+    """
+
+    def __init__(self, level: Severity, meaning: str, remedy: str) -> None:
+        self.level, self.meaning, self.remedy = level, meaning, remedy
+
+    @property
+    def label(self) -> str:
+        """Its name in docs/evidence.md and in JSON: `generator-limited`."""
+        return self.name.lower().replace("_", "-")
+
+    KILLED = (
         Severity.BAD,
         "The run was killed before it could say how it ended.",
         "Run it again, or take it out of the folder.",
     )
-    RUNNING = Rule(
-        "running",
-        Severity.BAD,
-        "The run has not ended yet.",
-        "Wait for it.",
-    )
-    INCOMPLETE = Rule(
-        "incomplete",
+    RUNNING = (Severity.BAD, "The run has not ended yet.", "Wait for it.")
+    INCOMPLETE = (
         Severity.BAD,
         "The run failed or was interrupted.",
         "Run it again, or take it out of the folder.",
     )
-    TRUNCATED = Rule(
-        "truncated",
+    TRUNCATED = (
         Severity.BAD,
         "Records are missing, or may be missing.",
         "Run it again, or take it out of the folder.",
     )
-    OTHER_RECORDS = Rule(
-        "other-records",
+    OTHER_RECORDS = (
         Severity.BAD,
         "The records are not those that the summary was written for.",
         "Take the run's files from where they were written, or run it again.",
     )
-    UNREADABLE = Rule(
-        "unreadable",
+    UNREADABLE = (
         Severity.BAD,
         "A run of this scenario cannot be read, and leaving it out could favour one side.",
         "Repair it, run it again, or take it out of the folder.",
     )
-    GENERATOR_LIMITED = Rule(
-        "generator-limited",
+    GENERATOR_LIMITED = (
         Severity.BAD,
         "At some percentile, the load generator's own lag is over 1 ms and over 5 % of the response time. "
         "Gates on percentiles that it does not reach are decided all the same.",
         "Use a lower speed or rate, or give the load generator a machine of its own.",
     )
-    SHARED_MACHINE = Rule(
-        "shared-machine",
+    SHARED_MACHINE = (
         Severity.WARN,
         "Generator and server shared a machine, and took its processor from each other for 100 ms of each "
         "second or more, or all cores were busy for 90 % of the time.",
         "Take a lower rate or another machine, or give each its own cores (taskset).",
     )
-    LAG_DIFFERS = Rule(
-        "lag-differs",
+    LAG_DIFFERS = (
         Severity.WARN,
         "The load generator was later on one side than on the other, by more than 2.5 % of what is measured.",
         "Run both sides from one machine that does nothing else.",
     )
-    SATURATOR_GAVE_UP = Rule(
-        "saturator-gave-up",
+    SATURATOR_GAVE_UP = (
         Severity.BAD,
         "The disks were idle for a part of the phase in which they should have been busy.",
         "Run it again, or take it out of the folder.",
     )
-    SATURATOR_RETRIED = Rule(
-        "saturator-retried",
+    SATURATOR_RETRIED = (
         Severity.WARN,
         "The saturator failed and had to begin again, so the disks were idle for a part of its phase.",
         "See in events.jsonl why it failed, then run it again, or take it out of the folder.",
     )
-    TARGET_DIED = Rule(
-        "target-died",
+    TARGET_DIED = (
         Severity.BAD,
         "From some instant on, the target answered nothing any more.",
         "Find out why, then run it again.",
     )
-    SHARD = Rule(
-        "shard",
+    SHARD = (
         Severity.BAD,
         "The run is one share of a run of several instances.",
         "Merge the shares first: plimsoll merge.",
     )
-    MERGED_BADLY = Rule(
-        "merged-badly",
-        Severity.BAD,
-        "The merged shards do not fit together.",
-        "Run all instances again.",
-    )
-    UNREAD_LOG = Rule(
-        "unread-log",
+    MERGED_BADLY = (Severity.BAD, "The merged shards do not fit together.", "Run all instances again.")
+    UNREAD_LOG = (
         Severity.WARN,
         "Over 1 % of the log's lines could not be read, so the load was less than the visitors'.",
         "Give the log's own format: --format.",
     )
-    FROM_LOG = Rule(
-        "from-log",
+    FROM_LOG = (
         Severity.WARN,
         "The run is not a load test: it is what an access log says was served.",
         "Its times are the server's own. Hold it against logs of the same server, written in the same way.",
     )
-    CLOSED_CONNECTIONS = Rule(
-        "closed-connections",
+    CLOSED_CONNECTIONS = (
         Severity.WARN,
         "Over 1 % of the requests were sent again: the server had closed their kept-open connections.",
         "Let the server keep idle connections longer than visitors pause, or give a shorter --idle-timeout.",
     )
-    CLIENT_QUEUED = Rule(
-        "client-queued",
+    CLIENT_QUEUED = (
         Severity.WARN,
         "At p99.9 over 5 % of the response time is waiting for connections of the log's own clients, and not "
         "for the server.",
         "Read the visitors' own addresses from the log, let --clients auto spread a proxy's, or give more "
         "--connections-per-client.",
     )
-    COPY = Rule(
-        "copy",
+    COPY = (
         Severity.BAD,
         "Two runs hold the same records: one is a copy of the other.",
         "Leave one of them out.",
     )
-    OVERLAP = Rule(
-        "overlap",
-        Severity.BAD,
-        "Two runs loaded one target at the same time.",
-        "Run one after the other.",
-    )
-    OTHER_LOAD = Rule(
-        "other-load",
-        Severity.BAD,
-        "The runs were not of the same load.",
-        "Compare runs that did the same.",
-    )
-    OTHER_VERSION = Rule(
-        "other-version",
+    OVERLAP = (Severity.BAD, "Two runs loaded one target at the same time.", "Run one after the other.")
+    OTHER_LOAD = (Severity.BAD, "The runs were not of the same load.", "Compare runs that did the same.")
+    OTHER_VERSION = (
         Severity.WARN,
         "The load came from different versions of a program.",
         "Run both sides with one version.",
     )
-    UNKNOWN_LOAD = Rule(
-        "unknown-load",
+    UNKNOWN_LOAD = (
         Severity.WARN,
         "Some runs do not say what shaped their load.",
         "Run both sides with one version.",
     )
-    OTHER_CACHES = Rule(
-        "other-caches",
+    OTHER_CACHES = (
         Severity.BAD,
         "The runs did not begin with the same caches: cold, warm, or as the run before left them.",
         "Run both sides with one value of `cache` in lab.yml.",
     )
-    OTHER_PRECONDITION = Rule(
-        "other-precondition",
+    OTHER_PRECONDITION = (
         Severity.WARN,
         "Some volumes were filled and overwritten before the runs, others not, or in another way.",
         "Run both sides with one `precondition` in lab.yml.",
     )
-    NOT_STEADY = Rule(
-        "not-steady",
+    NOT_STEADY = (
         Severity.WARN,
         "A volume was filled and overwritten, but not steady yet when the runs began.",
         "Allow it more rounds: precondition.most_rounds and longest_s in lab.yml.",
     )
-    POOL_SCANNED = Rule(
-        "pool-scanned",
+    POOL_SCANNED = (
         Severity.BAD,
         "A scrub or a resilver of the pool ran during the run, and was not the saturator's.",
         "Wait until it has ended, and run it again.",
     )
-    POOL_TRIMMED = Rule(
-        "pool-trimmed",
+    POOL_TRIMMED = (
         Severity.WARN,
         "TRIM of the pool's disks ran during the run.",
         "Wait until it has ended, or let it run before each run (zpool trim -w).",
     )
-    POOL_FULL = Rule(
-        "pool-full",
+    POOL_FULL = (
         Severity.WARN,
         "The pool was over 80 % full: ZFS then looks longer for room, and writes in smaller pieces.",
         "Free some of it, or add disks; where yours is as full, say so beside the verdict.",
     )
-    DRIVE_FAILING = Rule(
-        "drive-failing",
+    DRIVE_FAILING = (
         Severity.BAD,
         "A drive reports that it is failing, or that it no longer protects its data.",
         "Replace it before you measure: see smartctl -a.",
     )
-    DRIVE_ERRORS = Rule(
-        "drive-errors",
+    DRIVE_ERRORS = (
         Severity.BAD,
         "A drive counted more media errors at the end of a run than at its start.",
         "Replace it, or its cable, and run it again: it repeats what it cannot read at once.",
     )
-    DRIVE_THROTTLED = Rule(
-        "drive-throttled",
+    DRIVE_THROTTLED = (
         Severity.BAD,
         "A drive slowed itself down during a run so as not to get hotter, or was over its critical "
         "temperature.",
         "Cool it, or leave it longer pauses (limits.settle_s), and run it again.",
     )
-    DRIVE_HOT = Rule(
-        "drive-hot",
+    DRIVE_HOT = (
         Severity.WARN,
         "A drive was over its own warning temperature before, during or after a run.",
         "Cool it: a drive that gets hotter slows itself down.",
     )
-    DRIVE_WORN = Rule(
-        "drive-worn",
+    DRIVE_WORN = (
         Severity.WARN,
         "A drive has used up the life that it is rated for.",
         "Measure on a drive of the age that you are going to use.",
     )
-    TRIM_OFF = Rule(
-        "trim-off",
+    TRIM_OFF = (
         Severity.WARN,
         "Nothing tells the SSDs under a run what was deleted, as far as the lab can see, so they get slower.",
         "Set autotrim=on for a pool; else mount with discard, or enable fstrim.timer.",
     )
-    UNEQUAL_REQUESTS = Rule(
-        "unequal-requests",
+    UNEQUAL_REQUESTS = (
         Severity.WARN,
         "The runs have different numbers of requests.",
         "Run both sides for the same time at the same rate.",
     )
-    MORE_FAILURES = Rule(
-        "more-failures",
+    MORE_FAILURES = (
         Severity.BAD,
         "The candidate fails, or answers with errors, more often than the baseline.",
         "Find out why: a failure is worse than a slow answer.",
     )
-    FEWER_FAILURES = Rule(
-        "fewer-failures",
+    FEWER_FAILURES = (
         Severity.WARN,
         "The baseline fails more often than the candidate; failures count at their time-out.",
         "Look at the errors before you call the candidate faster.",
     )
-    FAILED_MEASURES = Rule(
-        "failed-measures",
+    FAILED_MEASURES = (
         Severity.WARN,
         "What is measured beside requests, such as an article saved, failed in over 1 % of its tries.",
         "Look at the errors in events.jsonl, fix what fails, and run it again.",
     )
-    EMPTY_ANSWERS = Rule(
-        "empty-answers",
+    EMPTY_ANSWERS = (
         Severity.BAD,
         "The candidate's answers have no body where the baseline's, or the log's, have one.",
         "Find out what the candidate serves.",
     )
-    OTHER_ANSWERS = Rule(
-        "other-answers",
+    OTHER_ANSWERS = (
         Severity.BAD,
         "The two sides do not answer alike: other status classes, or other sizes.",
         "Give both sides the same site, or put `answers: false` into gates.yml.",
     )
-    NOT_AS_LOGGED = Rule(
-        "not-as-logged",
+    NOT_AS_LOGGED = (
         Severity.BAD,
         "Over 10 % of the answers are not what the log has.",
         "Replay against the site of the log, or put `answers: false` into gates.yml.",
     )
-    PARTLY_AS_LOGGED = Rule(
-        "partly-as-logged",
+    PARTLY_AS_LOGGED = (
         Severity.WARN,
         "Over 1 % of the answers are not what the log has.",
         "See whether the target is the site of the log.",
     )
-    OTHER_SIZES = Rule(
-        "other-sizes",
+    OTHER_SIZES = (
         Severity.NOTE,
         "Many answers have another size than the log has.",
         "See whether the target is the site of the log, and compresses as it did.",
     )
-    CENSORED = Rule(
-        "censored",
+    CENSORED = (
         Severity.BAD,
         "So many requests failed that a gated figure is a failure's: it is at least the time-out.",
         "Look at the errors; a longer time-out shows more.",
     )
-    NOT_RUN = Rule(
-        "not-run",
-        Severity.BAD,
-        "A scenario did not run on one side.",
-        "Run it on both sides.",
-    )
-    FEW_RUNS = Rule(
-        "few-runs",
-        Severity.BAD,
-        "A side has fewer runs than a verdict takes.",
-        "Run more.",
-    )
-    UNEQUAL_RUNS = Rule(
-        "unequal-runs",
+    NOT_RUN = (Severity.BAD, "A scenario did not run on one side.", "Run it on both sides.")
+    FEW_RUNS = (Severity.BAD, "A side has fewer runs than a verdict takes.", "Run more.")
+    UNEQUAL_RUNS = (
         Severity.BAD,
         "An experiment has more runs on one side; what is missing may be what went wrong.",
         "Finish it: plimsoll run --resume, or --retry-set-aside if something was set aside.",
     )
-    NOT_INTERLEAVED = Rule(
-        "not-interleaved",
+    NOT_INTERLEAVED = (
         Severity.BAD,
         "The sides' runs do not alternate in time, which the gates ask for.",
         "Run both in one experiment.",
     )
-    ORDER = Rule(
-        "order",
+    ORDER = (
         Severity.WARN,
         "The order of the runs leaves room for drift.",
         "Let one experiment run both (plimsoll run), in the order abba.",
     )
-    CLOCK = Rule(
-        "clock",
+    CLOCK = (
         Severity.WARN,
         "The clocks of the runs contradict one another.",
         "Keep the clocks in step (NTP).",
     )
-    CONTROL_DIFFERS = Rule(
-        "control-differs",
+    CONTROL_DIFFERS = (
         Severity.WARN,
         "The control experiment, which should not depend on the storage, differs.",
         "Find out first what else differs.",
     )
-    NO_GATE = Rule(
-        "no-gate",
-        Severity.WARN,
-        "A scenario ran that no gate looks at.",
-        "Add a gate, or leave its runs out.",
-    )
-    OTHER_GENERATOR = Rule(
-        "other-generator",
+    NO_GATE = (Severity.WARN, "A scenario ran that no gate looks at.", "Add a gate, or leave its runs out.")
+    OTHER_GENERATOR = (
         Severity.WARN,
         "The load came from different machines.",
         "Run both sides from one machine.",
     )
-    UNFINISHED = Rule(
-        "unfinished",
+    UNFINISHED = (
         Severity.WARN,
         "The experiment has not all of its runs.",
         "Finish it: plimsoll run --resume, or --retry-set-aside if something was set aside.",
     )
-    EMULATED = Rule(
-        "emulated",
+    EMULATED = (
         Severity.WARN,
         "A side's storage was emulated: a faster disk, slowed down.",
         "Measure on the real storage before you sign.",
     )
-    RARE_STALLS = Rule(
-        "rare-stalls",
+    RARE_STALLS = (
         Severity.WARN,
         "A run of the candidate is far worse than the baseline's lead to expect.",
         "Find out what stalled it, or run more of both sides to see how often it happens.",
     )
-    ANOTHER_LOOK = Rule(
-        "another-look",
+    ANOTHER_LOOK = (
         Severity.NOTE,
         "These runs were decided on before, when they were fewer; each look may err less than the last.",
         "Decide how many runs to make before you look.",
     )
-    LOOK_NOT_REMEMBERED = Rule(
-        "look-not-remembered",
+    LOOK_NOT_REMEMBERED = (
         Severity.WARN,
         "That these runs were decided on could not be written down beside them.",
         "Make their folder writable before you decide again with more runs.",
     )
-    OTHER_PAGES = Rule(
-        "other-pages",
+    OTHER_PAGES = (
         Severity.BAD,
         "The candidate serves other pages than the baseline, as bin/replay same found.",
         "See in same.txt which, fix the clone, and compare again.",
     )
-    PAGES_UNKNOWN = Rule(
-        "pages-unknown",
+    PAGES_UNKNOWN = (
         Severity.BAD,
         "bin/replay same did not end, or could not tell whether both sides serve the same pages.",
         "Compare again, to the end, with both sites running.",
     )
-    PAGES_ELSEWHERE = Rule(
-        "pages-elsewhere",
+    PAGES_ELSEWHERE = (
         Severity.BAD,
         "The pages that were compared are of other sites, of another log, or of another time than the runs.",
         "Compare the sites that were loaded, by the log that was replayed, within a week of the runs.",
     )
-    PAGES_PARTLY = Rule(
-        "pages-partly",
+    PAGES_PARTLY = (
         Severity.WARN,
         "Not all pages were compared, or not all of their text.",
         "Compare without the flags that leave pages or text out, or say why they are right.",
     )
-
-    @property
-    def level(self) -> Severity:
-        """How grave it is."""
-        return self.value.level
-
-    @property
-    def remedy(self) -> str:
-        """What to do about it."""
-        return self.value.remedy
 
 
 @dataclass(frozen=True)
@@ -463,7 +363,7 @@ class Finding:
     def as_json(self) -> dict[str, object]:
         """Return the finding for `--json`."""
         return {
-            "name": self.kind.value.name,
+            "name": self.kind.label,
             "level": self.level.value,
             "scenario": self.scenario,
             "runs": list(self.runs),

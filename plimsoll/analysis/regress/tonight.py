@@ -228,7 +228,7 @@ def _stored_finding(finding: Finding, ids: dict[str, int], answers: bool) -> Sto
     if told.disqualifies and told.kind not in (FindingKind.COPY, FindingKind.OVERLAP):
         remedy = f"{remedy} {_UNTIL}"
     return StoredFinding(
-        name=told.kind.value.name,
+        name=told.kind.label,
         level=told.level,
         text=told.text,
         remedy=remedy,
