@@ -9,7 +9,7 @@ import click
 from plimsoll.analysis.compare.comparison import compare as compare_sides
 from plimsoll.analysis.compare.gates import read_gates
 from plimsoll.analysis.compare.page import comparison_document, comparison_page
-from plimsoll.analysis.compare.weeks import compare_weeks, weeks_of
+from plimsoll.analysis.compare.weeks import compare_weeks, find_weeks
 from plimsoll.analysis.page.shell import write_page
 from plimsoll.analysis.page.verdict import DocumentFiles, document_options, text_lines
 from plimsoll.analysis.statistics.standardised import UTC
@@ -68,7 +68,7 @@ def compare(
     files = DocumentFiles(junit_file, markdown_file)
     if gates is not None:
         read_gates(gates)  # a wrong one is told before anything is read
-    if (weeks := weeks_of(paths, baseline, candidate)) is not None:
+    if (weeks := find_weeks(paths, baseline, candidate)) is not None:
         if any(each is not None for each in (gates, html, junit_file, markdown_file)):
             raise click.UsageError(
                 "imported access logs are compared without --gates, --html, --junit and --markdown"

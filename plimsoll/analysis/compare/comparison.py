@@ -19,9 +19,9 @@ from plimsoll.analysis.compare.decision import (
 from plimsoll.analysis.compare.gates import ANSWERS_METRIC, MORE_WRONG, Gate, Gates, read_gates
 from plimsoll.analysis.compare.questions import (
     GateQuestion,
-    comparison_findings,
+    build_questions,
     default_gates,
-    questions_of,
+    find_comparison_findings,
     sentences,
 )
 from plimsoll.analysis.evidence.answers import wrong_share
@@ -30,7 +30,7 @@ from plimsoll.analysis.evidence.measure import measure_run
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.evidence.sides import OpenedSide, Side, UnreadableRun, find_orders, open_sides
 from plimsoll.analysis.evidence.storage import described, differing
-from plimsoll.analysis.statistics.permutation import spent
+from plimsoll.analysis.statistics.permutation import error_of_look
 from plimsoll.common.errors import OutputError, RunDirectoryError, gravest_first
 from plimsoll.common.files import read_regular, replace_json
 from plimsoll.common.units import significant
@@ -172,11 +172,11 @@ def compare(
         read += records
         progress(read, total)
 
-    first, second = (_measured(side, advance) for side in opened)
-    return judged_sides(opened, (first, second), asked or default_gates(first, second))
+    first, second = (_measure_side(side, advance) for side in opened)
+    return judge_sides(opened, (first, second), asked or default_gates(first, second))
 
 
-def judged_sides(
+def judge_sides(
     opened: tuple[OpenedSide, OpenedSide],
     sides: tuple[Side, Side],
     gates: Gates,
@@ -187,27 +187,27 @@ def judged_sides(
     `further` are findings of the caller's own, which weigh as all others do.
     """
     orders = find_orders(*sides)
-    findings = gravest_first([*further, *comparison_findings(opened, sides, gates, orders)])
+    findings = gravest_first([*further, *find_comparison_findings(opened, sides, gates, orders)])
     stops = {
         scenario: [each for each in disqualifying(findings) if each.scenario in (None, scenario)]
         for scenario in dict.fromkeys(gate.scenario for gate in gates.gates)
     }
-    questions = questions_of(*sides, gates, orders, stops)
+    questions = build_questions(*sides, gates, orders, stops)
     look, again = 1, list[Finding]()
     if not all(asked.question.blocked for asked in questions):
-        look, again = remember_look(look_of(*(side.runs for side in sides)), opened[1].path)
+        look, again = remember_look(look_at(*(side.runs for side in sides)), opened[1].path)
     return Comparison(
         baseline=sides[0],
         candidate=sides[1],
         gates=gates,
-        judged=[*_judged(questions, gates.confidence, look), *answers_verdicts(sides, gates, stops)],
+        judged=[*_judge_questions(questions, gates.confidence, look), *judge_answers(sides, gates, stops)],
         findings=[*findings, *again, *dict.fromkeys(each for asked in questions for each in asked.findings)],
         look=look,
-        differences=_differences(*sides),
+        differences=_find_differences(*sides),
     )
 
 
-def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
+def _measure_side(side: OpenedSide, advance: Callable[[int], None]) -> Side:
     runs: list[MeasuredRun] = []
     unreadable = list(side.unreadable)
     for directory in side.runs:
@@ -220,7 +220,7 @@ def _measured(side: OpenedSide, advance: Callable[[int], None]) -> Side:
     return Side(side.name, runs, unreadable, named and f"{side.path.resolve()}: {named}")
 
 
-def _judged(questions: Sequence[GateQuestion], confidence: float, look: int) -> list[GateVerdict]:
+def _judge_questions(questions: Sequence[GateQuestion], confidence: float, look: int) -> list[GateVerdict]:
     """Judge every question; a gate that rests on runs which show the candidate to be worse is broken."""
     verdicts = decide([asked.question for asked in questions], confidence, look)
     return [
@@ -229,7 +229,7 @@ def _judged(questions: Sequence[GateQuestion], confidence: float, look: int) -> 
     ]
 
 
-def _differences(baseline: Side, candidate: Side) -> list[tuple[str, tuple[object, object]]]:
+def _find_differences(baseline: Side, candidate: Side) -> list[tuple[str, tuple[object, object]]]:
     """Return what the lab read of both storages and their hosts, where it differs."""
     facts = []
     for side in (baseline, candidate):
@@ -259,14 +259,18 @@ def _side_json(side: Side) -> dict[str, object]:
     }
 
 
-def answers_verdicts(
+def judge_answers(
     sides: tuple[Side, Side], gates: Gates, stops: dict[str, list[Finding]]
 ) -> list[GateVerdict]:
     """Return a verdict on the answers of each scenario: the gate that is on unless the gates turn it off."""
-    return [_answers(sides, scenario, found) for scenario, found in stops.items()] if gates.answers else []
+    return (
+        [_judge_answers_of(sides, scenario, found) for scenario, found in stops.items()]
+        if gates.answers
+        else []
+    )
 
 
-def _answers(sides: tuple[Side, Side], scenario: str, stops: Sequence[Finding]) -> GateVerdict:
+def _judge_answers_of(sides: tuple[Side, Side], scenario: str, stops: Sequence[Finding]) -> GateVerdict:
     shares = [
         [share for run in side.of(scenario) if (share := wrong_share(run)) is not None] for side in sides
     ]
@@ -291,9 +295,9 @@ class DecisionLook:
         return bool(self.baseline & other.baseline) and bool(self.candidate & other.candidate)
 
 
-def look_of(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]) -> DecisionLook:
+def look_at(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]) -> DecisionLook:
     """Return the look at these runs."""
-    return DecisionLook(frozenset(map(_identity, baseline)), frozenset(map(_identity, candidate)))
+    return DecisionLook(frozenset(map(_run_identity, baseline)), frozenset(map(_run_identity, candidate)))
 
 
 def remember_look(look: DecisionLook, folder: Path) -> tuple[int, list[Finding]]:
@@ -305,10 +309,10 @@ def remember_look(look: DecisionLook, folder: Path) -> tuple[int, list[Finding]]
         return 1, []
     path = folder / LOOKS_FILE
     before = _read_looks(path)
-    number = number_of(look, before)
+    number = number_look(look, before)
     again = []
     if number > 1:
-        share = significant(100 * spent(1, number), 2)
+        share = significant(100 * error_of_look(1, number), 2)
         text = (
             f"This is look {number} at these runs, which were decided on before when they were fewer: it may "
             f"make {share} % of the errors that are allowed."
@@ -327,7 +331,7 @@ def remember_look(look: DecisionLook, folder: Path) -> tuple[int, list[Finding]]
     return number, again
 
 
-def number_of(look: DecisionLook, before: Sequence[DecisionLook]) -> int:
+def number_look(look: DecisionLook, before: Sequence[DecisionLook]) -> int:
     """Return which look at its runs `look` is: 1, and one more for each other set of them seen earlier. Pure.
 
     The same runs again are the same look.
@@ -342,7 +346,7 @@ def _read_looks(path: Path) -> list[DecisionLook]:
         if found["format"] != FORMAT:
             raise ValueError("another format")
         return [
-            DecisionLook(_names_of_runs(each["baseline"]), _names_of_runs(each["candidate"]))
+            DecisionLook(_check_names(each["baseline"]), _check_names(each["candidate"]))
             for each in found["looks"]
         ]
     except FileNotFoundError:
@@ -354,12 +358,12 @@ def _read_looks(path: Path) -> list[DecisionLook]:
         ) from None
 
 
-def _names_of_runs(names: object) -> frozenset[str]:
+def _check_names(names: object) -> frozenset[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("no list of runs")
     return frozenset(names)
 
 
-def _identity(run: MeasuredRun) -> str:
+def _run_identity(run: MeasuredRun) -> str:
     """Return what tells a run from all others: the sum of its records, else its name and start."""
     return run.records_sha256 or f"{run.name} {run.started_at}"

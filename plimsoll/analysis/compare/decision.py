@@ -13,8 +13,14 @@ from typing import Any, Literal
 
 from plimsoll.analysis.compare.gates import Limit
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.statistics.binomial import ShareOfRuns
-from plimsoll.analysis.statistics.permutation import MOST_FORETOLD, Evidence, GateValues, holm, spent
+from plimsoll.analysis.statistics.binomial import BinomialTest
+from plimsoll.analysis.statistics.permutation import (
+    MOST_FORETOLD,
+    Evidence,
+    PermutationTest,
+    adjust_by_holm,
+    error_of_look,
+)
 from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted, milliseconds, percent, significant
 
@@ -68,14 +74,14 @@ class Question:
         """The limit, on the scale on which the values are compared."""
         return math.log(self.at_most) if self.uses_logs else self.at_most
 
-    def procedure(self, alpha: float) -> GateValues | ShareOfRuns:
+    def procedure(self, alpha: float) -> PermutationTest | BinomialTest:
         """Return the values on that scale."""
         if self.limit == "at_most_share_of_runs":
-            return ShareOfRuns.of(self.candidate, self.at_most, alpha)
+            return BinomialTest.of(self.candidate, self.at_most, alpha)
         baseline, candidate = self.baseline, self.candidate
         if self.uses_logs:
             baseline, candidate = [math.log(v) for v in baseline], [math.log(v) for v in candidate]
-        return GateValues(
+        return PermutationTest(
             [] if self.is_absolute else baseline, candidate, self.is_paired and not self.is_absolute, alpha
         )
 
@@ -133,11 +139,13 @@ def decide(questions: Sequence[Question], confidence: float, look: int | None = 
     `look` counts how often a growing experiment is decided on, from 1; None where that is not asked again.
     """
     error = 1 - confidence
-    now, then = (error, error) if look is None else (spent(error, look), spent(error, look + 1))
+    now, then = (
+        (error, error) if look is None else (error_of_look(error, look), error_of_look(error, look + 1))
+    )
     gates = max(len(questions), 1)
     asked = [_GateTest(question, now / gates) for question in questions]
-    passes = holm([each.p_pass for each in asked])
-    fails = holm([each.p_fail for each in asked])
+    passes = adjust_by_holm([each.p_pass for each in asked])
+    fails = adjust_by_holm([each.p_fail for each in asked])
     outcomes = [_outcome(p, f, now, each.question) for each, p, f in zip(asked, passes, fails, strict=True)]
     undecided = max(outcomes.count("INCONCLUSIVE"), 1)
     ahead = NextLook(first=then / gates, asked=then / undecided)
@@ -210,8 +218,8 @@ class _Errors:
 class _GateTest:
     question: Question
     first: float
-    compared: GateValues | ShareOfRuns | None = None
-    evidence: Evidence | ShareOfRuns | None = None
+    compared: PermutationTest | BinomialTest | None = None
+    evidence: Evidence | BinomialTest | None = None
     p_pass: float = field(default=1.0, init=False)
     p_fail: float = field(default=1.0, init=False)
 
@@ -231,13 +239,13 @@ class _GateTest:
             )
         more, excluded, claim = None, None, ""
         if outcome == "INCONCLUSIVE":
-            more = self._more(compared, evidence, errors.ahead)
-            says = self._undecided(compared, evidence, more, errors.look)
+            more = self._count_more_runs(compared, evidence, errors.ahead)
+            says = self._explain_undecided(compared, evidence, more, errors.look)
         else:
-            says = [_found(question, evidence)]
+            says = [_describe_effect(question, evidence)]
         if outcome == "PASS":
             excluded = excluded_share(len(question.candidate), 1 - errors.interval)
-            claim = _claim(len(question.candidate), excluded, 1 - errors.interval)
+            claim = _describe_claim(len(question.candidate), excluded, 1 - errors.interval)
         return replace(
             Verdict(
                 outcome=outcome,
@@ -249,7 +257,7 @@ class _GateTest:
                 p_fail=self.p_fail,
                 p_pass_holm=p_pass,
                 p_fail_holm=p_fail,
-                test=_test(question, evidence),
+                test=_test_name(question, evidence),
                 arrangements=evidence.arrangements if isinstance(evidence, Evidence) else None,
                 more_runs=more,
                 excluded_share=excluded,
@@ -258,8 +266,8 @@ class _GateTest:
             **describe_power(question, self.first),
         )
 
-    def _more(
-        self, compared: GateValues | ShareOfRuns, evidence: Evidence | ShareOfRuns, ahead: NextLook
+    def _count_more_runs(
+        self, compared: PermutationTest | BinomialTest, evidence: Evidence | BinomialTest, ahead: NextLook
     ) -> int | None:
         if (self.question.doubts and self.p_pass <= self.first) or (
             self.question.excuses and self.p_fail <= self.first
@@ -269,10 +277,10 @@ class _GateTest:
         runs = replace(compared, alpha=ahead.first).runs_to_decide(away, ahead.asked)
         return None if runs is None else runs - compared.runs
 
-    def _undecided(
+    def _explain_undecided(
         self,
-        compared: GateValues | ShareOfRuns,
-        evidence: Evidence | ShareOfRuns,
+        compared: PermutationTest | BinomialTest,
+        evidence: Evidence | BinomialTest,
         more: int | None,
         alpha: float,
     ) -> list[str]:
@@ -284,7 +292,7 @@ class _GateTest:
         gates = round(alpha / self.first)
         side = "" if self.question.is_absolute else " a side"
         if evidence.least_p > self.first * (1 + 1e-9):
-            clean = " clean" if isinstance(compared, ShareOfRuns) else ""
+            clean = " clean" if isinstance(compared, BinomialTest) else ""
             why = (
                 f"{counted(compared.runs, 'run')}{side} cannot decide "
                 f"{counted(gates, 'gate')}: it takes {compared.fewest_runs()} or more{clean}, or fewer gates."
@@ -302,13 +310,13 @@ class _GateTest:
         ]
 
 
-def _test(question: Question, evidence: Evidence | ShareOfRuns) -> str:
-    if isinstance(evidence, ShareOfRuns):
+def _test_name(question: Question, evidence: Evidence | BinomialTest) -> str:
+    if isinstance(evidence, BinomialTest):
         return "binomial"
     return "alone" if question.is_absolute else "paired" if evidence.paired else "unpaired"
 
 
-def _found(question: Question, evidence: Evidence | ShareOfRuns) -> str:
+def _describe_effect(question: Question, evidence: Evidence | BinomialTest) -> str:
     """Return what an outcome that is sure says."""
     estimate = question.to_display(evidence.estimate)
     assert estimate is not None  # noqa: S101 an estimate is always there
@@ -322,7 +330,7 @@ def _found(question: Question, evidence: Evidence | ShareOfRuns) -> str:
     return ""
 
 
-def _claim(runs: int, excluded: float, confidence: float) -> str:
+def _describe_claim(runs: int, excluded: float, confidence: float) -> str:
     """Return what a PASS does not claim: what happens in few runs may have happened in none of these."""
     return (
         f"A PASS from {counted(runs, 'run')} excludes, at {percent(confidence, 2)}, only stalls that come in "
@@ -332,7 +340,7 @@ def _claim(runs: int, excluded: float, confidence: float) -> str:
 
 def describe_power(question: Question, alpha: float) -> dict[str, Any]:
     """Return the fields of a verdict that say what these runs, as far apart as they lie, would have found."""
-    compared = _measurable(question, alpha)
+    compared = _select_measurable(question, alpha)
     if compared is None:
         return {}
     runs = max(compared.runs, compared.fewest_runs())
@@ -350,8 +358,8 @@ def describe_power(question: Question, alpha: float) -> dict[str, Any]:
     side = "" if question.is_absolute else " a side"
     sentence = (
         f"{few}{counted(runs, 'run')}{side} that lie as far apart as these find in 4 of 5 cases what is "
-        f"{_amount(question, fails_from)} or more (FAIL)"
-        + ("." if passes_to is None else f", or {_amount(question, passes_to)} or less (PASS).")
+        f"{_amount_text(question, fails_from)} or more (FAIL)"
+        + ("." if passes_to is None else f", or {_amount_text(question, passes_to)} or less (PASS).")
     )
     found = compared.runs >= runs
     return {
@@ -361,7 +369,7 @@ def describe_power(question: Question, alpha: float) -> dict[str, Any]:
     }
 
 
-def _measurable(question: Question, alpha: float) -> GateValues | None:
+def _select_measurable(question: Question, alpha: float) -> PermutationTest | None:
     """Return the values if they have a spread: one run has none, and a share of runs only its own."""
     sides = [question.candidate] if question.is_absolute else [question.baseline, question.candidate]
     if question.limit == "at_most_share_of_runs" or min(map(len, sides)) < 2:
@@ -369,10 +377,10 @@ def _measurable(question: Question, alpha: float) -> GateValues | None:
     if question.uses_logs and min(map(min, sides)) <= 0:
         return None
     compared = question.procedure(alpha)
-    return compared if isinstance(compared, GateValues) else None
+    return compared if isinstance(compared, PermutationTest) else None
 
 
-def _amount(question: Question, value: float) -> str:
+def _amount_text(question: Question, value: float) -> str:
     if question.limit == "at_most_ratio":
         return f"× {value:.2f}" if value < 100 else f"× {significant(value)}"
     if question.limit == "at_most_ms":

@@ -44,17 +44,17 @@ class CensoredError(NoFigureError):
         self.at_least = at_least
 
 
-def censored(reading: "Reading", what: str, at_least_ms: float | None) -> CensoredError:
+def censored_error(reading: "Reading", what: str, at_least_ms: float | None) -> CensoredError:
     """Return the error of a figure, called `what` (hostile), of which only a lower bound is known."""
     return CensoredError(
         f"{reading.run.name} has {counted(reading.phase.failures, 'failure')} among "
         f"{counted(reading.phase.requests, 'request')} {reading.when}, and its {what} is one of them: "
-        f"{known(at_least_ms)}; fix what fails, and run it again",
+        f"{describe_bound(at_least_ms)}; fix what fails, and run it again",
         at_least_ms,
     )
 
 
-def known(at_least_ms: float | None) -> str:
+def describe_bound(at_least_ms: float | None) -> str:
     """Return what is known of a figure that is a failure's."""
     if at_least_ms is None:
         return "how long it would have taken is not known"
@@ -152,7 +152,7 @@ class ResponseTime(Metric):
         phase, times = reading.phase, reading.phase.response_ms
         value = times[reading.metric]
         if reading.metric in times.censored:
-            raise censored(reading, reading.metric, times.censored[reading.metric])
+            raise censored_error(reading, reading.metric, times.censored[reading.metric])
         if value is None and reading.metric == "mean" and phase.failures:
             raise NoFigureError(
                 f"{reading.run.name} has {counted(phase.failures, 'failure')} {reading.when}, and run.json "
@@ -220,7 +220,7 @@ class Measure(Metric):
         steps = [step for phase in phases if (step := phase.steps.get(name)) is not None]
         if len(steps) < len(phases):
             return list(phases)
-        cut = _measured(steps) if all(step.measure for step in steps) else _timed(phases, steps)
+        cut = _cut_measured(steps) if all(step.measure for step in steps) else _cut_timed(phases, steps)
         return [
             replace(phase, steps={**phase.steps, name: step}) for phase, step in zip(phases, cut, strict=True)
         ]
@@ -240,13 +240,13 @@ class Measure(Metric):
             tries = f"{len(step.failed_ms):,} of {counted(step.tries, 'try', 'tries')} of {name}"
             why = f"{run.name}: {tries} failed {reading.when}, and its median is one of them"
             remedy = "fix what fails, and run it again"
-            raise CensoredError(f"{why}: {known(step.at_least)}; {remedy}", step.at_least)
+            raise CensoredError(f"{why}: {describe_bound(step.at_least)}; {remedy}", step.at_least)
         if step.median is None:
-            raise censored(reading, self.label(reading.metric), step.at_least)
+            raise censored_error(reading, self.label(reading.metric), step.at_least)
         return step.median
 
 
-def _measured(steps: Sequence[StepFigures]) -> list[StepFigures]:
+def _cut_measured(steps: Sequence[StepFigures]) -> list[StepFigures]:
     """Return the steps with medians of as many values each as the one with the fewest has."""
     count = min(step.tries for step in steps)
     if not count:
@@ -260,7 +260,7 @@ def _measured(steps: Sequence[StepFigures]) -> list[StepFigures]:
     return cut
 
 
-def _timed(phases: Sequence[RunPhase], steps: Sequence[StepFigures]) -> list[StepFigures]:
+def _cut_timed(phases: Sequence[RunPhase], steps: Sequence[StepFigures]) -> list[StepFigures]:
     """Return the steps with medians of requests that are alike in length and number."""
     of_route = [
         phase.kept.of_route(step.route)

@@ -102,7 +102,7 @@ def gate_table(comparison: Comparison) -> CaseTable:
         ),
         columns=["verdict", "gate", *names, "effect", heading, "limit", "runs"],
         cases=[_case(each) for each in comparison.judged],
-        below=list(_below_gates(comparison)),
+        below=list(_lines_below(comparison)),
         is_hostile=True,
         longest_name=48,
     )
@@ -112,7 +112,7 @@ def _case(judged: GateVerdict) -> VerdictCase:
     verdict = judged.verdict
     baseline, candidate = (figure(judged, value) for value in judged.levels)
     shown = effect(judged, verdict.estimate)
-    interval = _interval(judged)
+    interval = _interval_text(judged)
     runs = f"{len(judged.question.baseline)} v {len(judged.question.candidate)}"
     says = verdict.reason
     figures = f"{shown} ({baseline} before, {candidate} after)"
@@ -133,7 +133,7 @@ def _case(judged: GateVerdict) -> VerdictCase:
     )
 
 
-def _below_gates(comparison: Comparison) -> Iterator[str]:
+def _lines_below(comparison: Comparison) -> Iterator[str]:
     """Yield what a terminal shows below the gates: the phases, the reasons, what is not claimed, warnings."""
     if phases := phase_table(comparison):
         yield ""
@@ -195,7 +195,7 @@ def effect(judged: GateVerdict, value: float | None) -> str:
     return figure(judged, value)
 
 
-def _interval(judged: GateVerdict) -> str:
+def _interval_text(judged: GateVerdict) -> str:
     """Return both confidence limits; a dash where so few runs have none."""
     verdict = judged.verdict
     if verdict.lower is None or verdict.upper is None:
@@ -241,7 +241,7 @@ def differences_table(comparison: Comparison) -> Table | None:
     """Return what differs between both storages and their hosts, where that is known."""
     if not comparison.differences:
         return None
-    rows = [Row(key, [_fact(value) for value in values]) for key, values in comparison.differences]
+    rows = [Row(key, [_fact_text(value) for value in values]) for key, values in comparison.differences]
     caption = "What the lab read of both storages and their hosts. Ideally only what you compare stands here."
     if any(row.name.startswith("tuning.") for row in rows):
         caption += f" {TUNING_SAYS}"
@@ -249,7 +249,7 @@ def differences_table(comparison: Comparison) -> Table | None:
     return Table("What differs between the two", caption, ["", *names], rows)
 
 
-def _fact(value: object) -> str:
+def _fact_text(value: object) -> str:
     if value is None:
         return ABSENT
     if isinstance(value, bool):
@@ -297,7 +297,7 @@ def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | N
         at = [(rows - 1 - row, each) for row, each in enumerate(shown) if each.verdict.outcome == outcome]
         if at:
             data += _traces(outcome, colour, at)
-    ends = [end for each in shown for end in (*_ends(each), each.question.at_most, 1.0)]
+    ends = [end for each in shown for end in (*_interval_ends(each), each.question.at_most, 1.0)]
     low, high = min(ends) / 1.05, max(ends) * 1.05
     ticks = spaced_ticks(_ROUND if high / low < 9 else _DECADES, low, high)
     x_axis = axis("candidate ÷ baseline", "log") | {
@@ -344,7 +344,7 @@ def _traces(outcome: str, colour: str, at: Sequence[tuple[int, GateVerdict]]) ->
     x: list[float] = []
     y: list[str | None] = []
     for row, each in at:
-        low, high = _ends(each)
+        low, high = _interval_ends(each)
         x += [low, high, high]
         y += [str(row), str(row), None]
     group: Json = {"legendgroup": outcome}
@@ -355,7 +355,7 @@ def _traces(outcome: str, colour: str, at: Sequence[tuple[int, GateVerdict]]) ->
     dots = _trace(
         outcome, [each.verdict.estimate or 1.0 for _, each in at], [str(row) for row, _ in at], mode="markers"
     )
-    dots |= {"marker": look, "hovertext": [_hover(each) for _, each in at], "hoverinfo": "text"} | group
+    dots |= {"marker": look, "hovertext": [_hover_text(each) for _, each in at], "hoverinfo": "text"} | group
     return [bars, dots]
 
 
@@ -370,16 +370,14 @@ def _trace(name: str, x: list[float], y: list[str] | list[str | None], mode: str
     return {"type": "scatter", "name": name, "x": [rounded(at) for at in x], "y": y, "mode": mode}
 
 
-def _ends(each: GateVerdict) -> tuple[float, float]:
+def _interval_ends(each: GateVerdict) -> tuple[float, float]:
     middle = each.verdict.estimate or 1.0
     return each.verdict.lower or middle / _BARE, each.verdict.upper or middle * _BARE
 
 
-def _hover(each: GateVerdict) -> str:
-    name = plotly_text(each.gate.name)
-    return (
-        f"{name}: <b>{effect(each, each.verdict.estimate)}</b><br>{_interval(each)}<br>{each.verdict.outcome}"
-    )
+def _hover_text(each: GateVerdict) -> str:
+    name, shift = plotly_text(each.gate.name), effect(each, each.verdict.estimate)
+    return f"{name}: <b>{shift}</b><br>{_interval_text(each)}<br>{each.verdict.outcome}"
 
 
 class Level(NamedTuple):
@@ -396,7 +394,7 @@ Read = Callable[[RunPhase], Level | None]
 
 def phase_table(found: Comparison) -> Table | None:
     """Return the tail and every measure of both sides by phase; None where nothing kept the disks busy."""
-    rows = [row for scenario in found.baseline.scenarios for row in _of_scenario(found, scenario)]
+    rows = [row for scenario in found.baseline.scenarios for row in _phase_rows(found, scenario)]
     if not rows:
         return None
     caption = (
@@ -406,23 +404,23 @@ def phase_table(found: Comparison) -> Table | None:
     return Table("Before, during and after", caption, ["", *PHASES, "during ÷ before"], rows)
 
 
-def _of_scenario(found: Comparison, scenario: str) -> Iterator[Row]:
-    sides = [(side, _saturated(side, scenario)) for side in (found.baseline, found.candidate)]
+def _phase_rows(found: Comparison, scenario: str) -> Iterator[Row]:
+    sides = [(side, _select_saturated(side, scenario)) for side in (found.baseline, found.candidate)]
     if not all(runs for _, runs in sides):
         return
     every = [run for _, runs in sides for run in runs]
-    for name, unit, read in [*_tail(every), *_measures(every)]:
+    for name, unit, read in [*_find_tail(every), *_find_measures(every)]:
         for side, runs in sides:
-            levels = {phase: _level(runs, phase, read) for phase in PHASES}
-            cells = [_shown(levels[phase], unit) for phase in PHASES]
+            levels = {phase: _read_level(runs, phase, read) for phase in PHASES}
+            cells = [_level_text(levels[phase], unit) for phase in PHASES]
             yield Row(f"{scenario}: {name}, {side.name}", [*cells, _increase(levels)])
 
 
-def _saturated(side: Side, scenario: str) -> list[MeasuredRun]:
+def _select_saturated(side: Side, scenario: str) -> list[MeasuredRun]:
     return [run for run in side.of(scenario) if "during" in run.phases]
 
 
-def _tail(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str, Read]]:
+def _find_tail(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str, Read]]:
     """Yield the highest percentile that most runs have enough requests for during the saturator."""
     for name in _TAILS:
         having = sum(run.phases["during"].response_ms.least_ms(name) is not None for run in runs)
@@ -436,7 +434,7 @@ def _tail(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str, Read]]:
             return
 
 
-def _measures(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str, Read]]:
+def _find_measures(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str, Read]]:
     """Yield every measure that has a value during the saturator, the longest first."""
     longest: dict[tuple[str, str], float] = {}
     for run in runs:
@@ -456,7 +454,7 @@ def _measures(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str, Read]]:
         yield name, unit, read
 
 
-def _level(runs: Sequence[MeasuredRun], phase: str, read: Read) -> Level | None:
+def _read_level(runs: Sequence[MeasuredRun], phase: str, read: Read) -> Level | None:
     values = [level for run in runs if (at := run.phases.get(phase)) and (level := read(at))]
     if not values:
         return None
@@ -468,7 +466,7 @@ def _level(runs: Sequence[MeasuredRun], phase: str, read: Read) -> Level | None:
     )
 
 
-def _shown(level: Level | None, unit: str) -> str:
+def _level_text(level: Level | None, unit: str) -> str:
     if level is None:
         return ABSENT
     failed = f" ({level.failed:,} of {level.tries:,} failed)" if level.failed else ""

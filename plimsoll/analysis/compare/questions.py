@@ -58,7 +58,7 @@ class GateQuestion:
     findings: tuple[Finding, ...] = ()
 
 
-def questions_of(
+def build_questions(
     baseline: Side, candidate: Side, gates: Gates, orders: dict[str, Order], stops: dict[str, list[Finding]]
 ) -> list[GateQuestion]:
     """Return a question for every limit of every gate, in their order.
@@ -66,7 +66,9 @@ def questions_of(
     `stops` has the disqualifying findings of each scenario.
     """
     return [
-        _asked(baseline, candidate, gate, limit, stops.get(gate.scenario, []), orders.get(gate.scenario))
+        _build_question(
+            baseline, candidate, gate, limit, stops.get(gate.scenario, []), orders.get(gate.scenario)
+        )
         for gate in gates.gates
         for limit in LIMITS
         if getattr(gate, limit) is not None
@@ -83,7 +85,7 @@ def value_of(run: MeasuredRun, gate: Gate, cut: RunPhase | None = None, limit: L
     if phase is None:
         raise NoFigureError(f"{run.name} has no phase `{gate.phase}`: nothing kept its disks busy")
     metric = gate.metric_type
-    value = metric.value(Reading(run, phase, gate.metric, _when(gate)))
+    value = metric.value(Reading(run, phase, gate.metric, _describe_phase(gate)))
     unit = metric.unit(phase, gate.metric)
     if gate.at_most_ms is not None and unit != "ms":
         raise NoFigureError(
@@ -109,16 +111,16 @@ def is_censored(run: MeasuredRun, gate: Gate) -> bool:
     return False
 
 
-def _when(gate: Gate) -> str:
+def _describe_phase(gate: Gate) -> str:
     return "in the whole run" if gate.phase == "whole" else f"{gate.phase} the saturator"
 
 
-def _asked(
+def _build_question(
     baseline: Side, candidate: Side, gate: Gate, limit: Limit, found_bad: list[Finding], order: Order | None
 ) -> GateQuestion:
     values: list[list[float]] = [[], []]
     missing: list[str] = []
-    cut, notes = _alike([*baseline.of(gate.scenario), *candidate.of(gate.scenario)], gate, limit)
+    cut, notes = _cut_alike([*baseline.of(gate.scenario), *candidate.of(gate.scenario)], gate, limit)
     for side, found in zip((baseline, candidate), values, strict=True):
         for run in side.of(gate.scenario):
             try:
@@ -131,7 +133,7 @@ def _asked(
     pairs = order.pairs if order and not problems else None
     if pairs is not None:
         first, second = [first[at] for at, _ in pairs], [second[at] for _, at in pairs]
-    unit = _unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
+    unit = _find_unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
     runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
     doubts = list(find_stalls(runs, gate, (values[0], values[1]), unit))
     failures, bars = find_failing((baseline.name, candidate.name), runs, gate)
@@ -157,7 +159,7 @@ def _asked(
     return GateQuestion(gate, question, unit, stops, tuple(found_out))
 
 
-def _alike(
+def _cut_alike(
     runs: Sequence[MeasuredRun], gate: Gate, limit: Limit
 ) -> tuple[dict[int, RunPhase], tuple[str, ...]]:
     """Return the phases of all runs, cut alike where they are compared by a ratio, and what to say of it."""
@@ -175,7 +177,7 @@ def _alike(
     return {id(run): each for (run, _), each in zip(phases, cut, strict=True)}, (note,) if fewer else ()
 
 
-def _unit(gate: Gate, runs: Sequence[MeasuredRun]) -> str:
+def _find_unit(gate: Gate, runs: Sequence[MeasuredRun]) -> str:
     phases = [phase for run in runs if (phase := run.phases.get(gate.phase))]
     units = (gate.metric_type.unit(phase, gate.metric) for phase in phases)
     usual = "" if gate.metric_type.is_share else "ms"
@@ -201,12 +203,12 @@ def find_stalls(
     if gate.metric_type.is_share or unit != "ms":
         return
     if all(len(side) == len(found) for side, found in zip(runs, values, strict=True)):
-        yield from _found(runs, values, gate, gate.metric_type.label(gate.metric))
+        yield from _find_stalled(runs, values, gate, gate.metric_type.label(gate.metric))
     if isinstance(gate.metric_type, ResponseTime):
         worst = tuple([ms for run in side if (ms := _worst_ms(run, gate)) is not None] for side in runs)
         if [len(side) for side in worst] == [len(side) for side in runs]:
             what = f"median of the slowest {IN_A_ROW} requests in a row"
-            yield from _found(runs, (worst[0], worst[1]), gate, what)
+            yield from _find_stalled(runs, (worst[0], worst[1]), gate, what)
 
 
 def find_contention(
@@ -246,25 +248,25 @@ def find_failing(
 
     They allow none where the candidate failed: its median looks past failures that are fewer than half.
     """
-    tries = [_tries(side, each, gate) for side, each in zip(sides, runs, strict=True)]
+    tries = [_count_tries(side, each, gate) for side, each in zip(sides, runs, strict=True)]
     when = "in the whole run" if gate.phase == "whole" else f"{gate.phase} the saturator"
-    names = tuple(run.name for each in runs for run in each if _step(run, gate).failed_ms)
+    names = tuple(run.name for each in runs for run in each if _find_step(run, gate).failed_ms)
     found = measure_finding(gate.scenario, gate.metric_type.subject(gate.metric), when, tries, names)
     return found, found is not None and tries[1].is_many
 
 
-def _tries(side: str, runs: _Runs, gate: Gate) -> Tries:
-    steps = [_step(run, gate) for run in runs]
+def _count_tries(side: str, runs: _Runs, gate: Gate) -> Tries:
+    steps = [_find_step(run, gate) for run in runs]
     return Tries(side, sum(step.tries for step in steps), sum(len(step.failed_ms) for step in steps))
 
 
-def _step(run: MeasuredRun, gate: Gate) -> StepFigures:
+def _find_step(run: MeasuredRun, gate: Gate) -> StepFigures:
     phase = run.phases.get(gate.phase)
     step = phase.steps.get(gate.metric_type.subject(gate.metric)) if phase else None
     return step if step and step.measure else _NO_STEP
 
 
-def _found(
+def _find_stalled(
     runs: tuple[_Runs, _Runs], values: tuple[Sequence[float], Sequence[float]], gate: Gate, what: str
 ) -> Iterator[Finding]:
     baseline_ms, candidate_ms = values
@@ -288,24 +290,24 @@ def _worst_ms(run: MeasuredRun, gate: Gate) -> float | None:
     return None if phase is None or phase.kept is None else phase.kept.worst_ms
 
 
-def comparison_findings(
+def find_comparison_findings(
     opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side], gates: Gates, orders: dict[str, Order]
 ) -> list[Finding]:
     """Return all findings, each once, the gravest first."""
     judged = list(dict.fromkeys(gate.scenario for gate in gates.gates))
     found: list[Finding] = []
     for scenario in judged:
-        found += _findings_of_scenario(sides, gates, orders.get(scenario), scenario)
+        found += _find_of_scenario(sides, gates, orders.get(scenario), scenario)
     found += identity_findings([run for side in sides for run in side.runs])
-    found += _control(*sides)
-    found += _without_gate(sides, judged)
-    found += _generators(sides)
-    found += _unfinished(opened)
-    found += _emulated(sides)
+    found += _find_controls_apart(*sides)
+    found += _find_without_gate(sides, judged)
+    found += _find_other_generators(sides)
+    found += _find_unfinished(opened)
+    found += _find_emulated(sides)
     return gravest_first(dict.fromkeys(found))
 
 
-def _findings_of_scenario(
+def _find_of_scenario(
     sides: tuple[Side, Side], gates: Gates, order: Order | None, scenario: str
 ) -> Iterator[Finding]:
     baseline, candidate = (side.of(scenario) for side in sides)
@@ -318,9 +320,9 @@ def _findings_of_scenario(
     for finding in findings_of_sides(baseline, candidate, names):
         idle = (finding.kind in ANSWERS and not gates.answers) or gated <= finding.spares
         yield replace(finding, demoted=True) if idle else finding
-    yield from _censored_gates(sides, gates, scenario)
-    yield from _counts(sides, gates, scenario)
-    yield from _unequal_requests(scenario, [*baseline, *candidate])
+    yield from _find_censored(sides, gates, scenario)
+    yield from _find_few_runs(sides, gates, scenario)
+    yield from _find_unequal_requests(scenario, [*baseline, *candidate])
     if order is not None:
         for kind, text in order.findings:
             yield Finding(kind, text, (), scenario)
@@ -329,7 +331,7 @@ def _findings_of_scenario(
             yield Finding(FindingKind.NOT_INTERLEAVED, text, (), scenario)
 
 
-def _censored_gates(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:
+def _find_censored(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:
     """Yield which gates have runs in which so many requests failed that the figure is a failure's."""
     for gate in (gate for gate in gates.gates if gate.scenario == scenario):
         failing = [[run.name for run in side.of(scenario) if is_censored(run, gate)] for side in sides]
@@ -344,7 +346,7 @@ def _censored_gates(sides: tuple[Side, Side], gates: Gates, scenario: str) -> It
             yield Finding(FindingKind.CENSORED, text, runs, scenario, worse=worse)
 
 
-def _counts(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:
+def _find_few_runs(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:
     counts = [len(side.of(scenario)) for side in sides]
     for side, runs in zip(sides, counts, strict=True):
         if not runs:
@@ -364,7 +366,7 @@ def _counts(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[F
         yield Finding(FindingKind.UNEQUAL_RUNS, text, (), scenario)
 
 
-def _unequal_requests(scenario: str, runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
+def _find_unequal_requests(scenario: str, runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     if not runs or any(run.directory.facts.loop != "open" for run in runs):
         return
     counts = [run.phases["whole"].requests for run in runs]
@@ -373,12 +375,12 @@ def _unequal_requests(scenario: str, runs: Sequence[MeasuredRun]) -> Iterator[Fi
         yield Finding(FindingKind.UNEQUAL_REQUESTS, text, (), scenario)
 
 
-def _control(baseline: Side, candidate: Side) -> Iterator[Finding]:
+def _find_controls_apart(baseline: Side, candidate: Side) -> Iterator[Finding]:
     for scenario in sorted(baseline.controls | candidate.controls):
-        yield from _control_of(scenario, baseline, candidate)
+        yield from _find_control_apart(scenario, baseline, candidate)
 
 
-def _control_of(scenario: str, baseline: Side, candidate: Side) -> Iterator[Finding]:
+def _find_control_apart(scenario: str, baseline: Side, candidate: Side) -> Iterator[Finding]:
     levels = [
         level_of([ms for run in side.of(scenario) if (ms := run.service_p50_ms)], logs=True)
         for side in (baseline, candidate)
@@ -395,7 +397,7 @@ def _control_of(scenario: str, baseline: Side, candidate: Side) -> Iterator[Find
     yield Finding(FindingKind.CONTROL_DIFFERS, text, (), scenario)
 
 
-def _without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Iterator[Finding]:
+def _find_without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Iterator[Finding]:
     ran = dict.fromkeys(name for side in sides for name in side.scenarios)
     controls = {name for side in sides for name in side.controls}
     left = [name for name in ran if name not in judged and name not in controls]
@@ -403,7 +405,7 @@ def _without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Iterator[F
         yield Finding(FindingKind.NO_GATE, f"No gate looks at {', '.join(left)}.")
 
 
-def _generators(sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _find_other_generators(sides: tuple[Side, Side]) -> Iterator[Finding]:
     runs = [run for side in sides for run in side.runs]
     hosts = {(run.directory.facts.host.hostname, run.directory.facts.host.cpu) for run in runs}
     if len(hosts) > 1:
@@ -411,7 +413,7 @@ def _generators(sides: tuple[Side, Side]) -> Iterator[Finding]:
         yield Finding(FindingKind.OTHER_GENERATOR, text)
 
 
-def _unfinished(opened: tuple[OpenedSide, OpenedSide]) -> Iterator[Finding]:
+def _find_unfinished(opened: tuple[OpenedSide, OpenedSide]) -> Iterator[Finding]:
     for side in opened:
         if side.planned is not None and side.there < side.planned:
             text = (
@@ -421,7 +423,7 @@ def _unfinished(opened: tuple[OpenedSide, OpenedSide]) -> Iterator[Finding]:
             yield Finding(FindingKind.UNFINISHED, text)
 
 
-def _emulated(sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _find_emulated(sides: tuple[Side, Side]) -> Iterator[Finding]:
     for side in sides:
         what = next((run.emulated for run in side.runs if run.emulated), None)
         if what:

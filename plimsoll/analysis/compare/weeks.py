@@ -62,7 +62,7 @@ class Weeks:
     def verdicts(self) -> dict[str, Outcome]:
         """The verdict on each judged quantile."""
         return {
-            name: "INCONCLUSIVE" if self.reasons else _verdict(self.found.ratios[name]) for name in JUDGED
+            name: "INCONCLUSIVE" if self.reasons else _judge_ratio(self.found.ratios[name]) for name in JUDGED
         }
 
     @property
@@ -124,10 +124,8 @@ class Weeks:
             verdict = self.verdicts.get(name, "")
             times = [milliseconds(side.quantiles_ms[name]) for side in (one, other)]
             limit = f"≤ × {RATIO:g}" if name in JUDGED else ""
-            yield (
-                f"{verdict:<12}  {name:<8}  {times[0]:>12}  {times[1]:>12}  {_times(ratio.estimate):>8}  "
-                f"{_interval(ratio):>15}  {limit}"
-            ).rstrip()
+            shift = f"{_ratio_text(ratio.estimate):>8}  {_interval_text(ratio):>15}"
+            yield f"{verdict:<12}  {name:<8}  {times[0]:>12}  {times[1]:>12}  {shift}  {limit}".rstrip()
         yield ""
         for name, side in ((before, one), (after, other)):
             yield (
@@ -141,7 +139,7 @@ class Weeks:
         yield CLAIM
 
 
-def weeks_of(
+def find_weeks(
     paths: Sequence[Path], baseline: str | None, candidate: str | None
 ) -> tuple[OpenedSide, OpenedSide] | None:
     """Return both sides where all of their runs are imported access logs; else None."""
@@ -166,13 +164,13 @@ def compare_weeks(
 
     routes: dict[str, int] = {}
     clock = time_zone(zone)
-    requests = (_served(before, routes, clock, advance), _served(after, routes, clock, advance))
+    requests = (_read_served(before, routes, clock, advance), _read_served(after, routes, clock, advance))
     # both quantiles may err, so each gets half
     found = standardise(*requests, SHOWN, (1 - _CONFIDENCE) / len(JUDGED))
-    return Weeks((before.name, after.name), found, list(_reasons((before, after), requests, found)))
+    return Weeks((before.name, after.name), found, list(_find_reasons((before, after), requests, found)))
 
 
-def _served(
+def _read_served(
     side: OpenedSide, routes: dict[str, int], clock: ZoneInfo, advance: Callable[[int], None]
 ) -> ServedRequests:
     """Read all requests of a side; `routes` numbers their names for both sides."""
@@ -211,7 +209,7 @@ def began_ns(run: RunDirectory) -> int:
     return round(run.facts.started_at.timestamp() * 1e6) * 1000
 
 
-def _reasons(
+def _find_reasons(
     sides: tuple[OpenedSide, OpenedSide], requests: tuple[ServedRequests, ServedRequests], found: Standardised
 ) -> Iterator[str]:
     """Yield why nothing can be decided, each with its remedy (hostile)."""
@@ -260,7 +258,7 @@ def _reasons(
             )
 
 
-def _verdict(ratio: Ratio) -> Outcome:
+def _judge_ratio(ratio: Ratio) -> Outcome:
     if ratio.lower is None or ratio.upper is None:
         return "INCONCLUSIVE"
     if ratio.upper <= RATIO:
@@ -268,11 +266,11 @@ def _verdict(ratio: Ratio) -> Outcome:
     return "FAIL" if ratio.lower > RATIO else "INCONCLUSIVE"
 
 
-def _times(ratio: float | None) -> str:
+def _ratio_text(ratio: float | None) -> str:
     return ABSENT if ratio is None else f"× {ratio:.2f}"
 
 
-def _interval(ratio: Ratio) -> str:
+def _interval_text(ratio: Ratio) -> str:
     if ratio.lower is None or ratio.upper is None:
         return ABSENT
-    return f"{_times(ratio.lower)} … {_times(ratio.upper)}"
+    return f"{_ratio_text(ratio.lower)} … {_ratio_text(ratio.upper)}"

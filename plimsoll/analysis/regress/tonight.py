@@ -187,9 +187,9 @@ def findings_of_night(
         then = _select_alike([each.run for each in before if each.row.group == group], now)
         alone = {finding for run in now for finding in run_findings(run)}
         for finding in findings_of_sides(then, now, _SIDES):
-            told = finding if then else replace(finding, worse=False)
-            if told not in alone:
-                found[told] = None
+            each = finding if then else replace(finding, worse=False)
+            if each not in alone:
+                found[each] = None
     ids = {each.run.name: each.row.id for each in tonight}
     return [_stored_finding(finding, ids, answers) for finding in found if ids.keys() & set(finding.runs)]
 
@@ -223,17 +223,18 @@ def _select_alike(before: Sequence[MeasuredRun], tonight: Sequence[MeasuredRun])
 
 
 def _stored_finding(finding: Finding, ids: dict[str, int], answers: bool) -> StoredFinding:
-    told = finding if answers or finding.kind not in ANSWERS else replace(finding, demoted=True)
-    remedy = told.remedy
-    if told.disqualifies and told.kind not in (FindingKind.COPY, FindingKind.OVERLAP):
+    if not answers and finding.kind in ANSWERS:
+        finding = replace(finding, demoted=True)
+    remedy = finding.remedy
+    if finding.disqualifies and finding.kind not in (FindingKind.COPY, FindingKind.OVERLAP):
         remedy = f"{remedy} {_UNTIL}"
     return StoredFinding(
-        name=told.kind.label,
-        level=told.level,
-        text=told.text,
+        name=finding.kind.label,
+        level=finding.level,
+        text=finding.text,
         remedy=remedy,
-        worse=told.worse,
-        runs=tuple(ids[name] for name in told.runs if name in ids),
+        worse=finding.worse,
+        runs=tuple(ids[name] for name in finding.runs if name in ids),
     )
 
 
@@ -256,8 +257,8 @@ def circumstances(runs: Mapping[Group, tuple[MeasuredRun, MeasuredRun]]) -> Iter
     """Yield what differs between both runs of every scenario and backend, a sentence each (hostile)."""
     for group, both in runs.items():
         found = [
-            f"{key} ({_shown(one)} → {_shown(other)})"
-            for key, (one, other) in differing([_facts(run) for run in both], expected=_WEATHER)
+            f"{key} ({_value_text(one)} → {_value_text(other)})"
+            for key, (one, other) in differing([_run_facts(run) for run in both], expected=_WEATHER)
         ]
         more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
         name = group_name(group)
@@ -265,7 +266,7 @@ def circumstances(runs: Mapping[Group, tuple[MeasuredRun, MeasuredRun]]) -> Iter
             yield f"{name}: since then these differ, too: {', '.join(found[:_MOST_NAMED])}{more}"
 
 
-def _facts(run: MeasuredRun) -> dict[str, object]:
+def _run_facts(run: MeasuredRun) -> dict[str, object]:
     facts = run.directory.facts
     return {
         "program": facts.program.model_dump(),
@@ -280,6 +281,6 @@ def _facts(run: MeasuredRun) -> dict[str, object]:
     }
 
 
-def _shown(value: Value) -> str:
+def _value_text(value: Value) -> str:
     text = ABSENT if value is None else str(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

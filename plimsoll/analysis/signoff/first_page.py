@@ -57,17 +57,17 @@ class FirstPage:
 def first_page(found: Comparison, signers: Sequence[str], evidence: str) -> FirstPage:
     """Return the first page; `evidence` says how much raw data there is."""
     judged = sorted(found.judged, key=lambda each: _WORST_FIRST.index(each.verdict.outcome))
-    doubts = list(_doubts(found.findings))
+    doubts = list(_list_doubts(found.findings))
     more_signers = _LEAST_SIGNERS < len(signers) <= _MOST_SIGNERS
     taken = len(doubts) + more_signers + (found.verdict == "INCONCLUSIVE")
     room = max(_MOST_LIMITS - taken, _LEAST_LIMITS)
     return FirstPage(
         headline=verdict_headline(found.candidate.name, found.outcomes),
-        facts=[(name, clip(text, _LONGEST_FACT)) for name, text in _facts(found, evidence)],
+        facts=[(name, clip(text, _LONGEST_FACT)) for name, text in _list_facts(found, evidence)],
         limits=[limit_in_words(each, found) for each in judged[:room]],
-        further_limits=_further(judged[room:]),
+        further_limits=_describe_further(judged[room:]),
         doubts=doubts,
-        not_claimed=list(_not_claimed(found)),
+        not_claimed=list(_list_not_claimed(found)),
         signers=lines_to_sign(signers) if len(signers) <= _MOST_SIGNERS else [],
     )
 
@@ -108,7 +108,7 @@ def describe_limit(judged: GateVerdict, baseline: str) -> str:
     at_most = judged.question.at_most
     match judged.question.limit:
         case "at_most_ratio":
-            return _ratio(at_most, baseline, judged.in_ms)
+            return _describe_ratio(at_most, baseline, judged.in_ms)
         case "at_most_ms":
             return f"At most {figure(judged, at_most)}."
         case "at_most_more":
@@ -121,7 +121,7 @@ def describe_limit(judged: GateVerdict, baseline: str) -> str:
             return f"At most {percent(at_most)} of the runs."
 
 
-def _ratio(at_most: float, baseline: str, is_time: bool) -> str:
+def _describe_ratio(at_most: float, baseline: str, is_time: bool) -> str:
     more, much = ("longer", "long") if is_time else ("more", "much")
     if at_most == 1:
         return f"No {more} than on {baseline}."
@@ -130,13 +130,13 @@ def _ratio(at_most: float, baseline: str, is_time: bool) -> str:
     return f"At most {significant(at_most)} times as {much} as on {baseline}."
 
 
-def _facts(found: Comparison, evidence: str) -> Iterator[tuple[str, str]]:
+def _list_facts(found: Comparison, evidence: str) -> Iterator[tuple[str, str]]:
     sides = (found.baseline, found.candidate)
     runs = [run for side in sides for run in side.runs]
     yield "Compared", f"{found.candidate.name}, the candidate, with {found.baseline.name}, the baseline."
-    yield "Load", "; ".join(dict.fromkeys(_load(run) for run in runs)) + "."
-    counts = [f"{len(side.runs)} on {side.name}" for side in sides]
-    yield "Runs", f"{counted(len(runs), 'run')}, {' and '.join(counts)}{_turns(found)}; {_days(runs)}."
+    yield "Load", "; ".join(dict.fromkeys(_describe_load(run) for run in runs)) + "."
+    counts = " and ".join(f"{len(side.runs)} on {side.name}" for side in sides)
+    yield "Runs", f"{counted(len(runs), 'run')}, {counts}{_describe_turns(found)}; {_describe_days(runs)}."
     requests = sum(run.phases[WHOLE].requests for run in runs)
     failed = sum(run.phases[WHOLE].failures for run in runs)
     of_them = f"{failed:,} of them failed" if failed else "none failed"
@@ -144,7 +144,7 @@ def _facts(found: Comparison, evidence: str) -> Iterator[tuple[str, str]]:
     yield "Evidence", evidence
 
 
-def _load(run: MeasuredRun) -> str:
+def _describe_load(run: MeasuredRun) -> str:
     facts = run.directory.facts
     logs = ", ".join(dict.fromkeys(log.path.rsplit("/", 1)[-1] for log in facts.logs))
     of = f" of {logs}" if logs else ""
@@ -155,7 +155,7 @@ def _load(run: MeasuredRun) -> str:
     return f"{run.scenario}{of}{pace}{busy}"
 
 
-def _turns(found: Comparison) -> str:
+def _describe_turns(found: Comparison) -> str:
     """Return whether the sides took turns, of the scenarios that are judged."""
     judged = {each.gate.scenario for each in found.judged}
     orders = [order for name, order in find_orders(found.baseline, found.candidate).items() if name in judged]
@@ -164,25 +164,25 @@ def _turns(found: Comparison) -> str:
     return ", taking turns" if all(order.interleaved for order in orders) else ", not taking turns"
 
 
-def _days(runs: Sequence[MeasuredRun]) -> str:
-    began = sorted(_utc(run.started_at) for run in runs if run.started_at)
+def _describe_days(runs: Sequence[MeasuredRun]) -> str:
+    began = sorted(_to_utc(run.started_at) for run in runs if run.started_at)
     if not began:
         return "when is not known"
     days = len({instant.date() for instant in began})
     if days == 1:
-        return f"all on {_day(began[0])} ({began[0]:%H:%M} to {began[-1]:%H:%M} UTC)"
-    return f"on {days} days from {_day(began[0])} to {_day(began[-1])}"
+        return f"all on {_day_text(began[0])} ({began[0]:%H:%M} to {began[-1]:%H:%M} UTC)"
+    return f"on {days} days from {_day_text(began[0])} to {_day_text(began[-1])}"
 
 
-def _utc(instant: datetime) -> datetime:
+def _to_utc(instant: datetime) -> datetime:
     return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
 
 
-def _day(instant: datetime) -> str:
+def _day_text(instant: datetime) -> str:
     return f"{instant.day} {instant:%B %Y}"
 
 
-def _further(left: Sequence[GateVerdict]) -> str:
+def _describe_further(left: Sequence[GateVerdict]) -> str:
     """Return what became of limits for which the page has no room: the best, since the worst come first."""
     if not left:
         return ""
@@ -191,14 +191,14 @@ def _further(left: Sequence[GateVerdict]) -> str:
     return f"{counted(len(left), 'further limit')}: {became}. All stand under “The gates”, in the details."
 
 
-def _doubts(findings: Sequence[Finding]) -> Iterator[str]:
+def _list_doubts(findings: Sequence[Finding]) -> Iterator[str]:
     yield from (clip(finding.sentence) for finding in findings[:_MOST_DOUBTS])
     if len(findings) > _MOST_DOUBTS:
         left = counted(len(findings) - _MOST_DOUBTS, "more finding")
         yield f"{left} under “Limits of the evidence”, in the details."
 
 
-def _not_claimed(found: Comparison) -> Iterator[str]:
+def _list_not_claimed(found: Comparison) -> Iterator[str]:
     if found.verdict == "INCONCLUSIVE":
         yield f"That {found.candidate.name} is good, or that it is bad: these runs cannot tell."
     yield f"That nothing goes wrong rarely: {describe_rare(fewest_runs(found))}."

@@ -86,13 +86,13 @@ def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldR
         ],
         limits=[
             *(caution.text for caution in against_log_cautions(held)),
-            *limits_of(found, document.same is not None),
+            *find_limits(found, document.same is not None),
         ],
         runs=runs_table(found),
     )
 
 
-def limits_of(found: Comparison, pages_compared: bool = False) -> Iterator[str]:
+def find_limits(found: Comparison, pages_compared: bool = False) -> Iterator[str]:
     """Yield what the evidence cannot show, all findings first, the gravest before the others (hostile)."""
     yield from (finding.sentence for finding in found.findings)
     for side in (found.baseline, found.candidate):
@@ -139,8 +139,8 @@ def scenarios_table(found: Comparison) -> Table:
     for scenario in dict.fromkeys([*found.baseline.scenarios, *found.candidate.scenarios]):
         for side, letter in ((found.baseline, "A"), (found.candidate, "B")):
             runs = side.of(scenario)
-            repeats = _some(str(run.repeat) for run in runs if run.repeat is not None)
-            busy = _some(run.saturation.name if run.saturation else "none" for run in runs)
+            repeats = _list_values(str(run.repeat) for run in runs if run.repeat is not None)
+            busy = _list_values(run.saturation.name if run.saturation else "none" for run in runs)
             began = [run.started_at for run in runs if run.started_at]
             cells = [
                 f"{letter}: {side.name}",
@@ -148,18 +148,18 @@ def scenarios_table(found: Comparison) -> Table:
                 repeats,
                 count(sum(run.phases[WHOLE].requests for run in runs)),
                 busy,
-                f"{_when(min(began))} … {_when(max(began))}" if began else ABSENT,
+                f"{_instant_text(min(began))} … {_instant_text(max(began))}" if began else ABSENT,
             ]
             rows.append(Row(scenario, cells, "" if runs else "amiss"))
-        rows.append(Row("", ["in this order", "", "", "", "", order(found, scenario)]))
+        rows.append(Row("", ["in this order", "", "", "", "", order_letters(found, scenario)]))
         every = [*found.baseline.of(scenario), *found.candidate.of(scenario)]
         if any(map(_company, every)):
-            rows.append(Row("", ["at the same time as", "", "", "", "", _some(map(_company, every))]))
+            rows.append(Row("", ["at the same time as", "", "", "", "", _list_values(map(_company, every))]))
     columns = ["scenario", "side", "runs", "repeats", "requests", "saturator", "began (UTC)"]
     return Table("What was run", "Each run is one scenario, once, on one backend.", columns, rows)
 
 
-def order(found: Comparison, scenario: str) -> str:
+def order_letters(found: Comparison, scenario: str) -> str:
     """Return the order in which the runs of a scenario began: `ABBA`, A being the baseline."""
     runs = [(run, "A") for run in found.baseline.of(scenario)]
     runs += [(run, "B") for run in found.candidate.of(scenario)]
@@ -172,7 +172,9 @@ def order(found: Comparison, scenario: str) -> str:
 def circumstances_table(found: Comparison) -> Table:
     """Return what both sides' runs were made on, with and by; several values where runs are not alike."""
     sides = (found.baseline, found.candidate)
-    every = [Row(name, [_some(map(of, side.runs)) for side in sides]) for name, of in _CIRCUMSTANCES.items()]
+    every = [
+        Row(name, [_list_values(map(of, side.runs)) for side in sides]) for name, of in _CIRCUMSTANCES.items()
+    ]
     rows = [row for row in every if row.cells != [ABSENT, ABSENT]]
     caption = (
         "As run.json of every run says it. Where the runs of a side are not alike, all values stand here."
@@ -241,13 +243,13 @@ def _requests(run: MeasuredRun) -> str:
     return count(run.phases[WHOLE].requests)
 
 
-def _some(values: Iterable[str | None]) -> str:
+def _list_values(values: Iterable[str | None]) -> str:
     each = list(dict.fromkeys(value for value in values if value))
     more = f" and {len(each) - _MOST_VALUES} more" if len(each) > _MOST_VALUES else ""
     return (", ".join(each[:_MOST_VALUES]) + more) or ABSENT
 
 
-def _when(instant: datetime) -> str:
+def _instant_text(instant: datetime) -> str:
     known = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
     return f"{known.astimezone(UTC):%Y-%m-%d %H:%M}"
 

@@ -121,15 +121,20 @@ def read_page_comparison(folder: Path) -> PageComparison:
         ) from None
 
 
-def same_findings(result: PageComparison, sides: tuple[Side, Side]) -> list[Finding]:
+def find_page_findings(result: PageComparison, sides: tuple[Side, Side]) -> list[Finding]:
     """Return what the result means for a verdict on these sides. Pure.
 
     Pages that differ break the gates; a result that is not whole, or not of these runs, forbids a PASS.
     """
-    return [*_pages(result, sides), *_unknown(result), *_elsewhere(result, sides), *_partly(result)]
+    return [
+        *_find_different(result, sides),
+        *_find_unknown(result),
+        *_find_elsewhere(result, sides),
+        *_find_left_out(result),
+    ]
 
 
-def _pages(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _find_different(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
     if result.pages.different:
         named = "; ".join(
             f"{printable(page.path, _LONGEST)} ({page.what})" for page in result.different[:_MOST_NAMED]
@@ -142,7 +147,7 @@ def _pages(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding
         yield Finding(FindingKind.OTHER_PAGES, text, worse=True)
 
 
-def _unknown(result: PageComparison) -> Iterator[Finding]:
+def _find_unknown(result: PageComparison) -> Iterator[Finding]:
     if result.pages.different or result.is_same:
         return
     ways = {
@@ -154,32 +159,32 @@ def _unknown(result: PageComparison) -> Iterator[Finding]:
     yield Finding(FindingKind.PAGES_UNKNOWN, f"The comparison of pages {ways[result.status]}.")
 
 
-def _elsewhere(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _find_elsewhere(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
     for side, asked in zip(sides, (result.baseline, result.candidate), strict=True):
         loaded = [target for run in side.runs if (target := run.directory.facts.target)]
-        other = next((target for target in loaded if not _is_one(target, asked)), None)
+        other = next((target for target in loaded if not _is_same_server(target, asked)), None)
         if other is not None:
             text = (
-                f"The pages were compared with {_shown(asked)}, and runs of {side.name} loaded "
-                f"{_shown(other)}."
+                f"The pages were compared with {_target_text(asked)}, and runs of {side.name} loaded "
+                f"{_target_text(other)}."
             )
             yield Finding(FindingKind.PAGES_ELSEWHERE, text)
-    yield from _of_other_logs(result, sides)
-    yield from _of_another_time(result, sides)
+    yield from _find_other_logs(result, sides)
+    yield from _find_another_time(result, sides)
 
 
-def _is_one(one: RunTarget, other: RunTarget) -> bool:
+def _is_same_server(one: RunTarget, other: RunTarget) -> bool:
     """Return whether two targets are one server, asked by one name."""
     if one.url.rstrip("/").lower() != other.url.rstrip("/").lower():
         return False
     return one.connect_to == other.connect_to or bool({*one.addresses} & {*other.addresses})
 
 
-def _shown(target: RunTarget) -> str:
+def _target_text(target: RunTarget) -> str:
     return f"{target.url} at {target.connect_to}" if target.connect_to else target.url
 
 
-def _of_other_logs(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _find_other_logs(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
     """Yield a finding where no log of the runs is one whose pages were compared."""
     loads = [run.directory.facts.load for side in sides for run in side.runs]
     replayed = _digests(log for load in loads if load is not None for log in _logs(load.settings))
@@ -197,7 +202,7 @@ def _digests(logs: Any) -> set[str]:
     return {digest for log in logs if isinstance(log, dict) and isinstance(digest := log.get("sha256"), str)}
 
 
-def _of_another_time(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
+def _find_another_time(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
     """Yield a finding where the pages were compared long before the runs, or long after them."""
     began = [run.started_at for side in sides for run in side.runs if run.started_at]
     if not began:
@@ -205,13 +210,13 @@ def _of_another_time(result: PageComparison, sides: tuple[Side, Side]) -> Iterat
     away = max(min(began) - (result.ended_at or result.started_at), result.started_at - max(began))
     if away > _FRESH:
         text = (
-            f"The pages were compared on {_day(result.started_at)}, {away.days} days away from the runs "
-            f"({_day(min(began))} to {_day(max(began))}): a site may have changed since."
+            f"The pages were compared on {_day_text(result.started_at)}, {away.days} days away from the runs "
+            f"({_day_text(min(began))} to {_day_text(max(began))}): a site may have changed since."
         )
         yield Finding(FindingKind.PAGES_ELSEWHERE, text)
 
 
-def _day(instant: datetime) -> str:
+def _day_text(instant: datetime) -> str:
     return f"{instant.day} {instant:%B %Y}"
 
 
@@ -219,9 +224,9 @@ def _day(instant: datetime) -> str:
 _WHOLE: dict[str, object] = {"include": [], "exclude": [], "vhost": [], "ignore": [], "limit": 0, "sample": 1}
 
 
-def _partly(result: PageComparison) -> Iterator[Finding]:
+def _find_left_out(result: PageComparison) -> Iterator[Finding]:
     less = [
-        f"--{name} {_flag(result.settings[name])}"
+        f"--{name} {_value_text(result.settings[name])}"
         for name, whole in _WHOLE.items()
         if result.settings.get(name) not in (whole, None)
     ]
@@ -236,7 +241,7 @@ def _partly(result: PageComparison) -> Iterator[Finding]:
         yield Finding(FindingKind.PAGES_PARTLY, text)
 
 
-def _flag(value: object) -> str:
+def _value_text(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -244,7 +249,7 @@ def same_table(result: PageComparison) -> Table:
     """Return what was compared, and the first pages that are not the same."""
     pages = result.pages
     facts = [
-        ("compared", f"{_shown(result.baseline)} and {_shown(result.candidate)}"),
+        ("compared", f"{_target_text(result.baseline)} and {_target_text(result.candidate)}"),
         ("when (UTC)", f"{result.started_at:%Y-%m-%d %H:%M}"),
         ("the same", f"{count(pages.same)}, {count(pages.same_2xx)} of them with status 2xx"),
         ("different", count(pages.different)),

@@ -82,7 +82,7 @@ def raw_files(directories: Iterable[Path]) -> list[RawFile]:
     found: dict[Path, RawFile] = {}
     for directory in directories:
         for path in files_in(directory.resolve()):
-            found[path] = _raw_file(path)
+            found[path] = _read_status(path)
     return [found[path] for path in sorted(found)]
 
 
@@ -106,7 +106,7 @@ def sum_files(files: Sequence[RawFile], beside: Path, progress: Callable[[int, i
             digits = sha256_of(file.path, advance)
         except OSError as error:
             raise RunDirectoryError(f"{file.path}: cannot be read: {error.strerror}") from None
-        if _raw_file(file.path) != file:
+        if _read_status(file.path) != file:
             raise RunDirectoryError(
                 f"{file.path}: changed while it was read: wait until the run has ended, and sign off then"
             )
@@ -118,7 +118,7 @@ def files_in(directory: Path) -> list[Path]:
     """Return all raw data of a run directory, links among them. Raises RunDirectoryError."""
     found = []
     try:
-        for folder, folders, names in os.walk(directory, onerror=_raise):
+        for folder, folders, names in os.walk(directory, onerror=_raise_error):
             folders[:] = [name for name in folders if not name.startswith(".")]
             links = [name for name in folders if (Path(folder) / name).is_symlink()]
             shown = [name for name in [*names, *links] if not name.startswith(".") and name not in DERIVED]
@@ -138,7 +138,7 @@ def name_beside(file: RawFile, beside: Path) -> str:
     return os.path.relpath(file.path, beside)
 
 
-def _raw_file(path: Path) -> RawFile:
+def _read_status(path: Path) -> RawFile:
     try:
         facts = path.lstat()
     except OSError as error:
@@ -150,7 +150,7 @@ def _raw_file(path: Path) -> RawFile:
     return RawFile(path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
 
 
-def _raise(error: OSError) -> None:
+def _raise_error(error: OSError) -> None:
     raise error
 
 
@@ -209,8 +209,8 @@ def sign(key: Path, file: Path) -> None:
 
     `key` is a private key, or a public one whose private key an agent holds. Raises SigningError.
     """
-    _needed()
-    ran = _ran(sign_command(key, file), patience_s=None)
+    _require_ssh_keygen()
+    ran = _run_command(sign_command(key, file), patience_s=None)
     if ran.returncode or not signature_of(file).is_file():
         raise SigningError(
             f"{key}: cannot sign ({_last_line(ran)}): give a key of ssh-keygen with --key, and where it has "
@@ -218,7 +218,7 @@ def sign(key: Path, file: Path) -> None:
         )
 
 
-def problems_of(manifest: Sequence[FileSum], there: Sequence[str]) -> Iterator[str]:
+def find_list_problems(manifest: Sequence[FileSum], there: Sequence[str]) -> Iterator[str]:
     """Yield what is wrong with the list itself, `there` being the names in its folder (hostile). Pure."""
     names = [each.name for each in manifest]
     yield from (f"{name}: is not in {MANIFEST}" for name in ALWAYS if name not in names)
@@ -255,28 +255,28 @@ def verify_command(signature: Path, allowed: Path, principal: str) -> list[str]:
     return ["ssh-keygen", "-Y", "verify", "-n", NAMESPACE, "-s", str(signature), *named]
 
 
-def check(file: Path, allowed: Path | None) -> SignatureCheck:
+def check_signature(file: Path, allowed: Path | None) -> SignatureCheck:
     """Check the signature beside `file`. Without a file of `allowed` signers anybody's will do.
 
     Of the allowed signers every one is tried: one key may stand in several lines, of which some have expired
     or are for other uses.
     """
-    _needed()
-    ran = _ran(check_command(signature_of(file)), file)
+    _require_ssh_keygen()
+    ran = _run_command(check_command(signature_of(file)), file)
     if ran.returncode:
         return SignatureCheck(False, f"it is not of this {file.name}, or not a signature ({_last_line(ran)})")
     if allowed is None:
         return SignatureCheck(True, _last_line(ran))
     refusals = []
-    for number, line in _lines(allowed):
-        for found in _of_line(file, line):
+    for number, line in _read_signers(allowed):
+        for found in _check_signer(file, line):
             if found.good:
                 return found
             refusals.append(f"{allowed.name}:{number}: {found.says}")
     return SignatureCheck(False, "; ".join(refusals) or "it is of nobody among the allowed signers")
 
 
-def _lines(allowed: Path) -> Iterator[tuple[int, bytes]]:
+def _read_signers(allowed: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with allowed.open("rb") as file:
             data = file.read(_LARGEST_SIGNERS_BYTES + 1)
@@ -291,7 +291,7 @@ def _lines(allowed: Path) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _of_line(file: Path, line: bytes) -> Iterator[SignatureCheck]:
+def _check_signer(file: Path, line: bytes) -> Iterator[SignatureCheck]:
     """Yield what one line of allowed signers says of the signature: nothing where it has another key.
 
     ssh-keygen looks no further than the first line with the key, so each line is asked by itself.
@@ -299,15 +299,15 @@ def _of_line(file: Path, line: bytes) -> Iterator[SignatureCheck]:
     with tempfile.TemporaryDirectory() as folder:
         alone = Path(folder) / "line"
         alone.write_bytes(line + b"\n")
-        who = _ran(principals_command(signature_of(file), alone))
-        if who.returncode and (why := _refusal(who)):
+        who = _run_command(principals_command(signature_of(file), alone))
+        if who.returncode and (why := _find_refusal(who)):
             yield SignatureCheck(False, why)
         for principal in who.stdout.splitlines():
-            ran = _ran(verify_command(signature_of(file), alone, principal), file)
-            yield SignatureCheck(ran.returncode == 0, _refusal(ran) or _last_line(ran))
+            ran = _run_command(verify_command(signature_of(file), alone, principal), file)
+            yield SignatureCheck(ran.returncode == 0, _find_refusal(ran) or _last_line(ran))
 
 
-def _refusal(ran: "subprocess.CompletedProcess[str]") -> str | None:
+def _find_refusal(ran: "subprocess.CompletedProcess[str]") -> str | None:
     """Return why a line with the right key does not count, such as `key has expired: verify time … > …`."""
     said = re.search(r"^.*line:1: (key .+)$", ran.stderr, re.MULTILINE)
     if not ran.returncode or said is None:
@@ -316,12 +316,12 @@ def _refusal(ran: "subprocess.CompletedProcess[str]") -> str | None:
     return f"{says} ({_UNDATED})" if "expired" in says else says
 
 
-def _needed() -> None:
+def _require_ssh_keygen() -> None:
     if shutil.which("ssh-keygen") is None:
         raise SettingsError("ssh-keygen is not installed, and signatures take it (Debian: openssh-client)")
 
 
-def _ran(
+def _run_command(
     command: Sequence[str], given: Path | None = None, patience_s: float | None = _PATIENCE_S
 ) -> "subprocess.CompletedProcess[str]":
     try:
@@ -368,18 +368,18 @@ def verify_signoff(
     if not any((folder / name).exists() for name in (MANIFEST, *ALWAYS)):
         raise SettingsError(f"{folder}: holds no sign-off: give the folder that plimsoll signoff wrote")
     found = Verification()
-    manifest, evidence = (_listed(folder / name, found.problems) for name in (MANIFEST, EVIDENCE))
+    manifest, evidence = (_read_sums(folder / name, found.problems) for name in (MANIFEST, EVIDENCE))
     if manifest:
-        found.problems.extend(problems_of(manifest, [path.name for path in folder.iterdir()]))
-    found.problems.extend(_incomplete(folder, evidence))
+        found.problems.extend(find_list_problems(manifest, [path.name for path in folder.iterdir()]))
+    found.problems.extend(_find_gaps(folder, evidence))
     every = dict.fromkeys([*manifest, *evidence])
-    raw_bytes = _raw_bytes(folder, evidence)
+    raw_bytes = _read_raw_bytes(folder, evidence)
     for number, each in enumerate(every, 1):
-        found.problems.extend(_differs(folder, each, raw_bytes))
+        found.problems.extend(_check_file(folder, each, raw_bytes))
         progress(number, len(every))
-    found.problems.extend(_added(folder, evidence))
+    found.problems.extend(_find_added(folder, evidence))
     if evidence and not any(problem.startswith(f"{PDF}: ") for problem in found.problems):
-        found.problems.extend(_without_sum(folder))
+        found.problems.extend(_check_pdf(folder))
     if not found.problems:
         document, raw = len(manifest), len(evidence) - len(JUDGED_BY)
         found.good.append(
@@ -393,7 +393,7 @@ def verify_signoff(
     return replace(found, problems=list(dict.fromkeys(found.problems)))
 
 
-def _read(path: Path) -> bytes:
+def _read_own(path: Path) -> bytes:
     """Return what a file of ours holds. Raises SettingsError."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
@@ -405,43 +405,43 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         raise SettingsError(f"{path.name}: cannot be read: {error.strerror}") from None
     if len(data) > _LARGEST_BYTES:
-        raise _too_large(path)
+        raise _size_error(path)
     return data
 
 
-def _too_large(path: Path) -> SettingsError:
+def _size_error(path: Path) -> SettingsError:
     return SettingsError(
         f"{path.name}: is larger than {_LARGEST_BYTES >> 20} MiB: no sign-off has such a file"
     )
 
 
-def _listed(path: Path, problems: list[str]) -> list[FileSum]:
+def _read_sums(path: Path, problems: list[str]) -> list[FileSum]:
     try:
-        return parse_sums(_read(path), path.name)
+        return parse_sums(_read_own(path), path.name)
     except SettingsError as error:
         problems.append(str(error))
         return []
 
 
-def _incomplete(folder: Path, evidence: Iterable[FileSum]) -> Iterator[str]:
+def _find_gaps(folder: Path, evidence: Iterable[FileSum]) -> Iterator[str]:
     """Yield where the list of the evidence is not whole, or not the one that the page states the sum of."""
     names = {each.name for each in evidence}
     if names:
         yield from (f"{name}: is not in {EVIDENCE}" for name in JUDGED_BY if name not in names)
         try:
-            stated = [digits.decode() for digits in _STATED.findall(_read(folder / PAGE))]
+            stated = [digits.decode() for digits in _STATED.findall(_read_own(folder / PAGE))]
         except SettingsError:
             return  # the manifest has it, and tells
         if stated != [sha256_of(folder / EVIDENCE)]:
             yield f"{PAGE}: does not state the sum of {EVIDENCE}: one was changed, or is another sign-off's"
 
 
-def _without_sum(folder: Path) -> Iterator[str]:
+def _check_pdf(folder: Path) -> Iterator[str]:
     """Yield where the PDF, if there is one, does not bear the sum of the list of the evidence."""
     if not (folder / PDF).exists():
         return
     try:
-        if not has_on_each_page(_read(folder / PDF), sha256_of(folder / EVIDENCE)):
+        if not has_on_each_page(_read_own(folder / PDF), sha256_of(folder / EVIDENCE)):
             yield f"{PDF}: not every page bears the sum of {EVIDENCE}: one of the two was changed"
     except SettingsError as error:
         yield str(error)
@@ -449,13 +449,13 @@ def _without_sum(folder: Path) -> Iterator[str]:
         yield f"{PDF}: {error}"
 
 
-def _raw_bytes(folder: Path, evidence: Iterable[FileSum]) -> dict[str, int]:
+def _read_raw_bytes(folder: Path, evidence: Iterable[FileSum]) -> dict[str, int]:
     """Return the size of each file of raw data, by name; none where signoff.json was changed, or has none.
 
     A file of another size was changed, which is known before it is read.
     """
     try:
-        data = _read(folder / DATA)
+        data = _read_own(folder / DATA)
         if FileSum(DATA, hashlib.sha256(data).hexdigest()) in evidence:
             return {str(name): int(size) for name, size in json.loads(data)[RAW_BYTES].items()}
     except (SettingsError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
@@ -463,14 +463,14 @@ def _raw_bytes(folder: Path, evidence: Iterable[FileSum]) -> dict[str, int]:
     return {}
 
 
-def _differs(folder: Path, each: FileSum, raw_bytes: Mapping[str, int]) -> Iterator[str]:
+def _check_file(folder: Path, each: FileSum, raw_bytes: Mapping[str, int]) -> Iterator[str]:
     path = folder / each.name
     try:
         facts = path.lstat()
         if not stat.S_ISREG(facts.st_mode):
             yield f"{each.name}: is no longer a plain file"
         elif "/" not in each.name and facts.st_size > _LARGEST_BYTES:
-            yield str(_too_large(path))
+            yield str(_size_error(path))
         elif facts.st_size != raw_bytes.get(each.name, facts.st_size) or sha256_of(path) != each.sha256:
             yield f"{each.name}: was changed"
     except FileNotFoundError:
@@ -479,7 +479,7 @@ def _differs(folder: Path, each: FileSum, raw_bytes: Mapping[str, int]) -> Itera
         yield f"{each.name}: cannot be read: {error.strerror}"
 
 
-def _added(folder: Path, evidence: Iterable[FileSum]) -> Iterator[str]:
+def _find_added(folder: Path, evidence: Iterable[FileSum]) -> Iterator[str]:
     """Yield files of the run directories, and of a comparison of pages, that have no sum: they came later."""
     names = {each.name for each in evidence}
     whole = [name for name in names if name.endswith((f"/{FACTS_FILE}", f"/{RESULT}"))]
@@ -508,11 +508,11 @@ def _check_signature(folder: Path, allowed: Path | None, found: Verification) ->
     elif (folder / MANIFEST).exists():
         for name in (SIGNATURE, MANIFEST):
             try:
-                _read(folder / name)
+                _read_own(folder / name)
             except SettingsError as error:
                 found.problems.append(str(error))
                 return
-        checked = check(folder / MANIFEST, allowed)
+        checked = check_signature(folder / MANIFEST, allowed)
         if not checked.good:
             found.problems.append(f"{SIGNATURE}: is not right: {checked.says}")
             return
@@ -523,7 +523,7 @@ def _check_signature(folder: Path, allowed: Path | None, found: Verification) ->
 
 def _was_signed(folder: Path) -> bool:
     try:
-        data = json.loads(_read(folder / DATA))
+        data = json.loads(_read_own(folder / DATA))
     except (SettingsError, ValueError, RecursionError):
         return False  # it is not as it was, which its sum tells
     return isinstance(data, dict) and data.get("signed") is True

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from plimsoll.analysis.compare.comparison import Comparison, compare, judged_sides
+from plimsoll.analysis.compare.comparison import Comparison, compare, judge_sides
 from plimsoll.analysis.compare.gates import read_gates
 from plimsoll.analysis.compare.page import comparison_document
 from plimsoll.analysis.evidence.sides import open_sides
@@ -25,7 +25,7 @@ from plimsoll.analysis.page.against_log import hold_against_log
 from plimsoll.analysis.page.verdict import DocumentFiles, document_options, text_lines
 from plimsoll.analysis.signoff.page import SignoffFacts, signoff_page
 from plimsoll.analysis.signoff.pdf import PrintingError, UnreadablePdfError, has_on_each_page, print_pdf
-from plimsoll.analysis.signoff.same_pages import PageComparison, read_page_comparison, same_findings
+from plimsoll.analysis.signoff.same_pages import PageComparison, find_page_findings, read_page_comparison
 from plimsoll.analysis.signoff.seal import (
     DATA,
     EVIDENCE,
@@ -221,7 +221,7 @@ def write_signoff(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lam
     held = hold_against_log(options.against_log, replays) if options.against_log else []
     beside = [each for each in (options.same, options.against_log) if each is not None]
     files = raw_files([*(run.path for run in replays), *beside])
-    with _folder(options.out) as (folder, scratch):
+    with _open_folder(options.out) as (folder, scratch):
         # judged by the copy, so that the gates that are kept are those that were asked
         shutil.copyfile(options.gates, folder / GATES)
         with bar("reading", "requests") as progress:
@@ -229,7 +229,7 @@ def write_signoff(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lam
         made_at = datetime.now(UTC)
         beside_out = options.out.parent.resolve() / options.out.name
         raw_bytes = {name_beside(file, beside_out): file.bytes for file in files}
-        data = _data(options, found, made_at, same, held) | {RAW_BYTES: raw_bytes}
+        data = _signoff_json(options, found, made_at, same, held) | {RAW_BYTES: raw_bytes}
         (folder / DATA).write_text(json.dumps(data, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         with bar("summing", "bytes") as progress:
             raw = sum_files(files, beside_out, progress)
@@ -246,7 +246,7 @@ def write_signoff(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lam
             same=same,
         )
         (folder / PAGE).write_text(signoff_page(found, document, held), encoding="utf-8", newline="\n")
-        without_pdf = _printed(folder, scratch, document.sums_sha256)
+        without_pdf = _print_page(folder, scratch, document.sums_sha256)
         write_manifest(folder)
         if options.key is not None:
             sign(options.key, folder / MANIFEST)
@@ -264,11 +264,11 @@ def compare_sides(
     sides, gates = (found.baseline, found.candidate), found.gates
     if "interleaved" not in gates.model_fields_set:
         gates = gates.model_copy(update={"interleaved": True})
-    further = [] if same is None else same_findings(same, sides)
+    further = [] if same is None else find_page_findings(same, sides)
     if gates is found.gates and not further:
         return found
     opened = open_sides(options.paths, options.baseline, options.candidate)
-    return judged_sides(opened, sides, gates, further)
+    return judge_sides(opened, sides, gates, further)
 
 
 def refuse_existing(out: Path) -> None:
@@ -279,7 +279,7 @@ def refuse_existing(out: Path) -> None:
         )
 
 
-def _data(
+def _signoff_json(
     options: SignOffOptions,
     found: Comparison,
     made_at: datetime,
@@ -301,7 +301,7 @@ def _data(
     }
 
 
-def _printed(folder: Path, scratch: Path, digits: str) -> str | None:
+def _print_page(folder: Path, scratch: Path, digits: str) -> str | None:
     """Print the page with the checksum `digits`. Return why there is no PDF, or None."""
     pdf = folder / PDF
     try:
@@ -316,7 +316,7 @@ def _printed(folder: Path, scratch: Path, digits: str) -> str | None:
 
 
 @contextmanager
-def _folder(out: Path) -> Iterator[tuple[Path, Path]]:
+def _open_folder(out: Path) -> Iterator[tuple[Path, Path]]:
     """Yield a folder that becomes `out` if the block ends well, and one for what is thrown away."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

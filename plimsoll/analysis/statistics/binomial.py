@@ -16,7 +16,7 @@ _FEWEST_WINDOWS = 10
 
 
 @dataclass(frozen=True)
-class ShareOfRuns:
+class BinomialTest:
     """`hit` of `runs` runs have it; `limit` is the share that is held to, `alpha` what Holm asks first."""
 
     hit: int
@@ -25,11 +25,11 @@ class ShareOfRuns:
     alpha: float
 
     @classmethod
-    def of(cls, values: Sequence[float], limit: float, alpha: float) -> "ShareOfRuns":
+    def of(cls, values: Sequence[float], limit: float, alpha: float) -> "BinomialTest":
         """Count the runs whose value is 1 rather than 0."""
         return cls(round(sum(values)), len(values), limit, alpha)
 
-    def evidence(self) -> "ShareOfRuns":
+    def evidence(self) -> "BinomialTest":
         """Return what the runs say of the share: the count says it all."""
         return self
 
@@ -66,7 +66,7 @@ class ShareOfRuns:
     def runs_to_decide(self, away: float, alpha: float) -> int | None:
         """Return how many runs decide if the share that was seen stays as it is (whatever `away`)."""
         for runs in range(self.runs + 1, MOST_FORETOLD + 1):
-            then = ShareOfRuns(round(self.estimate * runs), runs, self.limit, self.alpha)
+            then = BinomialTest(round(self.estimate * runs), runs, self.limit, self.alpha)
             if min(then.p_below(self.limit), then.p_above(self.limit)) <= alpha:
                 return runs
         return None

@@ -15,7 +15,14 @@ from typing import Literal
 
 import numpy as np
 
-from plimsoll.analysis.statistics.permutation import Evidence, GateValues, holm, paired, t_quantile, unpaired
+from plimsoll.analysis.statistics.permutation import (
+    Evidence,
+    PermutationTest,
+    adjust_by_holm,
+    paired,
+    t_quantile,
+    unpaired,
+)
 
 ERROR = 0.05  # of all factors or comparisons together, and of an interval
 _FEWEST_PAIRS = 6  # of fewer, no arrangement is rare enough for an interval
@@ -98,7 +105,7 @@ def effects(trials: Sequence[Trial], levels: Mapping[str, Sequence[str]]) -> lis
         if changes:
             p = changes[0].p if len(there) == 2 else _any_effect(trials, factor, there)
             found.append((factor, p, changes))
-    adjusted = holm([p for _, p, _ in found])
+    adjusted = adjust_by_holm([p for _, p, _ in found])
     judged = [
         FactorEffect(factor, p, [_judged(change, p) for change in changes])
         for (factor, _, changes), p in zip(found, adjusted, strict=True)
@@ -291,7 +298,7 @@ def distance(best: Sequence[float], other: Sequence[float], in_pairs: bool, side
     """
     pairs = math.comb(sides, 2)
     alpha = ERROR / 2 / pairs
-    values = GateValues(best, other, in_pairs, alpha)
+    values = PermutationTest(best, other, in_pairs, alpha)
     evidence = values.evidence()
     lower, upper = (
         None if limit is None else math.exp(limit) for limit in (evidence.lower(alpha), evidence.upper(alpha))

@@ -224,7 +224,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
     return math.exp(logs) / a * value
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
     """Return the adjusted p of each: to be held against the error rate of all gates together.
 
     The smallest is multiplied by how many there are, the next by one less, and so on; none falls below one
@@ -238,13 +238,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def spent(error: float, look: int) -> float:
+def error_of_look(error: float, look: int) -> float:
     """Return the error that look number `look` (from 1) may make, of `error` in all."""
     return error * _EACH * (1 - _EACH) ** (look - 1)
 
 
 @dataclass(frozen=True)
-class GateValues:
+class PermutationTest:
     """The values of a gate, one a run. `baseline` is empty where the candidate's own are held to a limit.
 
     `in_pairs`: the n-th values of both sides are of one repeat. `alpha` is what Holm asks of the first gate.

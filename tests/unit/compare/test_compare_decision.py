@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.compare.decision import Outcome, Question, decide, overall
-from plimsoll.analysis.statistics.permutation import GateValues, holm
+from plimsoll.analysis.statistics.permutation import PermutationTest, adjust_by_holm
 
 RUNS = st.lists(st.floats(0.5, 2000), min_size=4, max_size=6)
 SLOWER = st.lists(st.floats(1.0, 30.0), min_size=6, max_size=6)
@@ -106,7 +106,7 @@ HOLM = [
 
 @pytest.mark.parametrize(("what", "p_values", "adjusted"), HOLM, ids=[row[0] for row in HOLM])
 def test_holm(what: str, p_values: list[float], adjusted: list[float]) -> None:
-    assert holm(p_values) == pytest.approx(adjusted), what
+    assert adjust_by_holm(p_values) == pytest.approx(adjusted), what
 
 
 CLEAR = [10.0, 10.2, 9.9, 10.1]
@@ -172,7 +172,7 @@ FEWEST += [(1, True, 5), (3, True, 6), (12, True, 8)]
 
 @pytest.mark.parametrize(("gates", "alone", "runs"), FEWEST)
 def test_how_many_runs_so_many_gates_take(gates: int, alone: bool, runs: int) -> None:
-    assert GateValues([] if alone else CLEAR, CLEAR, False, 0.05 / gates).fewest_runs() == runs
+    assert PermutationTest([] if alone else CLEAR, CLEAR, False, 0.05 / gates).fewest_runs() == runs
 
 
 def test_pairs_are_used_as_soon_as_two_arrangements_can_decide() -> None:
@@ -208,14 +208,14 @@ def test_what_is_found_agrees_with_the_sample_size_of_a_t_test() -> None:
     Of four degrees of freedom the median spread is 0.92 of the true one, and that is allowed for.
     """
     root = 1 / math.sqrt(0.5)
-    compared = GateValues([-root, 0.0, root], [-root, 0.0, root], False, 0.05)
+    compared = PermutationTest([-root, 0.0, root], [-root, 0.0, root], False, 0.05)
     assert compared.spread(False) == pytest.approx(math.sqrt(2))
     assert compared.found_from(14) == pytest.approx(1.3651 / 0.9178, abs=0.001)
-    assert GateValues([0.0, 1.0], [0.0, 1.0], False, 0.05).found_from(2) is None, "p cannot get there"
+    assert PermutationTest([0.0, 1.0], [0.0, 1.0], False, 0.05).found_from(2) is None, "p cannot get there"
 
 
 def test_further_runs_are_foretold_by_what_these_leave_open() -> None:
-    few = GateValues([-1.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 1.0, 0.0], False, 0.05)
+    few = PermutationTest([-1.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 1.0, 0.0], False, 0.05)
     assert few.runs_to_decide(100.0, 0.05) == 5
     clear, harder, near = (few.runs_to_decide(*asked) for asked in [(1.5, 0.05), (1.5, 0.01), (0.01, 0.05)])
     assert clear is not None

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from scipy.stats import binomtest
 
-from plimsoll.analysis.compare.comparison import LOOKS_FILE, DecisionLook, number_of
-from plimsoll.analysis.statistics.binomial import ShareOfRuns
+from plimsoll.analysis.compare.comparison import LOOKS_FILE, DecisionLook, number_look
+from plimsoll.analysis.statistics.binomial import BinomialTest
 from plimsoll.analysis.statistics.percentiles import P999
-from plimsoll.analysis.statistics.permutation import spent, t_cdf, t_quantile
+from plimsoll.analysis.statistics.permutation import error_of_look, t_cdf, t_quantile
 from plimsoll.analysis.statistics.requests import KeptRequests, cut_alike
 from plimsoll.analysis.statistics.stalls import excluded_share, find_far_worse, worst_us
 from plimsoll.cli import main
@@ -267,7 +267,7 @@ def test_the_gate_on_rare_stalls(
 
 @pytest.mark.parametrize(("hit", "runs"), [(0, 5), (1, 30), (3, 10), (10, 10)])
 def test_the_share_of_runs_is_held_to_its_limit_by_the_binomial_test(hit: int, runs: int) -> None:
-    found = ShareOfRuns(hit, runs, 0.1, 0.05)
+    found = BinomialTest(hit, runs, 0.1, 0.05)
     above, below = (binomtest(hit, runs, 0.1, alternative=each) for each in ("greater", "less"))
     assert found.p_above(0.1) == pytest.approx(above.pvalue)
     assert found.p_below(0.1) == pytest.approx(below.pvalue)
@@ -278,7 +278,7 @@ def test_the_share_of_runs_is_held_to_its_limit_by_the_binomial_test(hit: int, r
 
 @pytest.mark.parametrize(("hit", "runs", "decide"), [(0, 5, 29), (0, 28, 29), (1, 5, 33), (3, 3, 4)])
 def test_the_runs_that_decide_are_the_fewest(hit: int, runs: int, decide: int) -> None:
-    assert ShareOfRuns(hit, runs, 0.1, 0.05).runs_to_decide(0.0, 0.05) == decide
+    assert BinomialTest(hit, runs, 0.1, 0.05).runs_to_decide(0.0, 0.05) == decide
 
 
 WORST: list[tuple[str, list[float], list[float], list[int]]] = [
@@ -369,11 +369,11 @@ LOOKS: list[tuple[str, list[DecisionLook], DecisionLook, int]] = [
 
 @pytest.mark.parametrize(("what", "before", "look", "number"), LOOKS, ids=[row[0] for row in LOOKS])
 def test_the_number_of_a_look(what: str, before: list[DecisionLook], look: DecisionLook, number: int) -> None:
-    assert number_of(look, before) == number, what
+    assert number_look(look, before) == number, what
 
 
 def test_all_looks_together_spend_no_more_than_there_is() -> None:
-    shares = [spent(0.05, look) for look in range(1, 30)]
+    shares = [error_of_look(0.05, look) for look in range(1, 30)]
     assert sum(shares) == pytest.approx(0.05)
     assert shares == sorted(shares, reverse=True)
     assert shares[0] == pytest.approx(3 / 70), "what four runs a side take for three gates"
