@@ -32,8 +32,8 @@ type Folder struct {
 	info     *prometheus.GaugeVec
 	send     *prometheus.GaugeVec
 	series   map[kind]*series
-	runs     map[string]*growing // by directory; of one that is over the figures are complete
-	disturbs map[string]*saturation
+	runs     map[string]*followedRun // by directory; of one that is over the figures are complete
+	disturbs map[string]*saturatorProgress
 }
 
 // kind is what runs share whose figures are added up.
@@ -45,7 +45,7 @@ func NewFolder(root string, now time.Time) *Folder {
 		root: root, since: now, registry: prometheus.NewRegistry(),
 		info:   gauges(infoName, "The runs that are under way: their directories, targets, scenarios and backends.", "run", "target", "scenario", "backend"),
 		send:   gauges("plimsoll_saturator_bytes_per_second", "What a saturator got through in the last second, by the attempt that it disturbs.", "attempt", "saturator"),
-		series: map[kind]*series{}, runs: map[string]*growing{}, disturbs: map[string]*saturation{},
+		series: map[kind]*series{}, runs: map[string]*followedRun{}, disturbs: map[string]*saturatorProgress{},
 	}
 	f.registry.MustRegister(f.info, f.send)
 	return f
@@ -91,7 +91,7 @@ func (f *Folder) find(path string, depth int) error {
 			return f.take(path)
 		case name == eventsName && entry.Type().IsRegular():
 			if f.disturbs[path] == nil {
-				f.disturbs[path] = newSaturation(filepath.Join(path, name), f.send.MustCurryWith(prometheus.Labels{"attempt": label(filepath.Base(path))}))
+				f.disturbs[path] = newSaturatorProgress(filepath.Join(path, name), f.send.MustCurryWith(prometheus.Labels{"attempt": label(filepath.Base(path))}))
 			}
 		case entry.IsDir() && name[0] != '.' && depth < deepest:
 			below = append(below, filepath.Join(path, name))
@@ -109,7 +109,7 @@ func (f *Folder) take(directory string) error {
 	if f.runs[directory] != nil {
 		return nil
 	}
-	run, err := openGrowing(directory, f.since)
+	run, err := followRun(directory, f.since)
 	if run == nil { // it has not begun yet
 		return err
 	}
@@ -162,8 +162,8 @@ const (
 	largestJSON = 4 << 20
 )
 
-// growing is a run directory that somebody writes. Its tail is nil once nothing more is to come.
-type growing struct {
+// followedRun is a run directory that somebody writes. Its tail is nil once nothing more is to come.
+type followedRun struct {
 	directory string
 	facts     record.Run
 	file      os.FileInfo // of its requests.npy
@@ -173,10 +173,10 @@ type growing struct {
 	known     []string // names of routes, as they were read last
 }
 
-// openGrowing returns the run in a directory: nil where its records are not begun yet, without a tail where it was over
+// followRun returns the run in a directory: nil where its records are not begun yet, without a tail where it was over
 // since an instant. Of one that began before that instant nothing is read that is written so far.
-func openGrowing(directory string, since time.Time) (*growing, error) {
-	g := &growing{directory: directory}
+func followRun(directory string, since time.Time) (*followedRun, error) {
+	g := &followedRun{directory: directory}
 	if err := readJSON(g.path("run.json"), &g.facts); err != nil {
 		return nil, err
 	}
@@ -204,20 +204,20 @@ func openGrowing(directory string, since time.Time) (*growing, error) {
 	return g, errors.Join(err, statErr)
 }
 
-func (g *growing) path(name string) string { return filepath.Join(g.directory, name) }
+func (g *followedRun) path(name string) string { return filepath.Join(g.directory, name) }
 
 // over reports whether nothing more is to come.
-func (g *growing) over() bool { return g.tail == nil }
+func (g *followedRun) over() bool { return g.tail == nil }
 
 // same reports whether both are one run, which was moved. A file system gives a later run the number of a file that is
 // gone, but not its start.
-func (g *growing) same(other *growing) bool {
+func (g *followedRun) same(other *followedRun) bool {
 	return g.file != nil && other.file != nil && os.SameFile(g.file, other.file) && g.facts.StartedAt.Equal(other.facts.StartedAt.Time)
 }
 
 // look counts what was written since the last look. A run that says that it has ended, or that was moved, has written
 // all before it did so.
-func (g *growing) look(now time.Time) error {
+func (g *followedRun) look(now time.Time) error {
 	if g.over() {
 		return nil
 	}
@@ -243,7 +243,7 @@ func (g *growing) look(now time.Time) error {
 	return err
 }
 
-func (g *growing) close() {
+func (g *followedRun) close() {
 	if !g.over() {
 		_ = g.tail.Close()
 		g.tail = nil
@@ -251,7 +251,7 @@ func (g *growing) close() {
 }
 
 // names returns the names of the routes so far. They are written before the records that have them.
-func (g *growing) names() []string {
+func (g *followedRun) names() []string {
 	var names []string
 	if readJSON(g.path("routes.json"), &names) == nil {
 		g.known = names
@@ -278,20 +278,20 @@ const (
 	mostEvents  = 8 << 20         // bytes that are read at a look
 )
 
-// saturation is what a saturator gets through, by the events that the lab notes beside a run.
-type saturation struct {
+// saturatorProgress is what a saturator gets through, by the events that the lab notes beside a run.
+type saturatorProgress struct {
 	path  string
 	at    int64
 	send  *prometheus.GaugeVec
 	shown string
 }
 
-func newSaturation(path string, send *prometheus.GaugeVec) *saturation {
-	return &saturation{path: path, send: send}
+func newSaturatorProgress(path string, send *prometheus.GaugeVec) *saturatorProgress {
+	return &saturatorProgress{path: path, send: send}
 }
 
 // look shows the figure of the last second; none where the saturator does not work.
-func (s *saturation) look(now time.Time) error {
+func (s *saturatorProgress) look(now time.Time) error {
 	f, err := os.Open(s.path)
 	if err != nil {
 		s.hide()
@@ -317,7 +317,7 @@ func (s *saturation) look(now time.Time) error {
 	return nil
 }
 
-func (s *saturation) note(line []byte) {
+func (s *saturatorProgress) note(line []byte) {
 	var event struct {
 		Event     string   `json:"event"`
 		Phase     string   `json:"phase"`
@@ -335,7 +335,7 @@ func (s *saturation) note(line []byte) {
 	}
 }
 
-func (s *saturation) hide() {
+func (s *saturatorProgress) hide() {
 	if s.shown != "" {
 		s.send.DeleteLabelValues(s.shown)
 		s.shown = ""
