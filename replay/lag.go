@@ -51,7 +51,7 @@ func (c *lagCmd) Run(s run.Streams) error {
 	if c.Duration < lagLeast || c.Duration > lagLongest {
 		return run.UsageError{Err: fmt.Errorf("--duration: %s is out of range, give %s to %s", c.Duration, lagLeast, lagLongest)}
 	}
-	result := lagOf(punctual.Lateness(c.Duration, lagApart), c.Duration)
+	result := lagOf(punctual.MeasureLateness(c.Duration, lagApart), c.Duration)
 	if err := c.print(s, result); err != nil {
 		return err
 	}

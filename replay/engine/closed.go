@@ -18,17 +18,17 @@ import (
 // Max sends the requests of a sequence over n connections, each as soon as the one before it is answered (closed loop):
 // as fast as the server goes. A request is due when its connection is free for it, so response time is service time.
 // The sequence ends early after limit, where that is not 0.
-func (e *Engine) Max(stop context.Context, shots iter.Seq[*exchange.Shot], n int, limit time.Duration) Outcome {
+func (e *Engine) Max(stop context.Context, attempts iter.Seq[*exchange.Attempt], n int, limit time.Duration) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
 	e.opts.PerClient = 1
-	e.session.Unhurried = true
-	stock := &stock{shots: supplyOne(e.prepared(shots), shotsInBatch, quit)}
-	stock.shots.ready(stop)
+	e.state.ClosedLoop = true
+	stock := &stock{attempts: supplyOne(e.prepared(attempts), attemptsInBatch, quit)}
+	stock.attempts.ready(stop)
 	begin, most := e.drivers(n)
 	var plans []plan
 	for i := range begin {
-		p := &maxPlan{stock: stock, limitNS: limit.Nanoseconds(), withHost: e.session.Target.TLS}
+		p := &maxLoop{stock: stock, limitNS: limit.Nanoseconds(), withHost: e.state.Target.TLS}
 		for slot := i; slot < n; slot += begin {
 			p.free = append(p.free, uint32(slot))
 		}
@@ -40,42 +40,42 @@ func (e *Engine) Max(stop context.Context, shots iter.Seq[*exchange.Shot], n int
 
 // stock is what the plans of one sequence share.
 type stock struct {
-	mu    sync.Mutex
-	shots *supply[*exchange.Shot]
-	once  sync.Once
+	mu       sync.Mutex
+	attempts *supply[*exchange.Attempt]
+	once     sync.Once
 }
 
 // take returns the next request; nil where there is none, or none yet.
-func (s *stock) take() (one *exchange.Shot, ended bool) {
+func (s *stock) take() (one *exchange.Attempt, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one, ok := s.shots.peek()
+	one, ok := s.attempts.peek()
 	if ok {
-		s.shots.drop()
+		s.attempts.drop()
 	}
-	return one, s.shots.over
+	return one, s.attempts.over
 }
 
 // restNS is how long a connection that could not be opened rests before the next request on it.
 const restNS = int64(100e6)
 
-// rest is a slot that rests.
-type rest struct {
+// cooldown is a slot that rests.
+type cooldown struct {
 	slot    uint32
 	untilNS int64
 }
 
-// maxPlan keeps slots at work, each with one request at a time.
-type maxPlan struct {
+// maxLoop keeps slots at work, each with one request at a time.
+type maxLoop struct {
 	stock    *stock
 	limitNS  int64
 	withHost bool
 	slots    int // free, resting and at work
 	free     []uint32
-	resting  []rest
+	resting  []cooldown
 	over     bool
 
-	heir  *maxPlan // gets the next slots that come free
+	heir  *maxLoop // gets the next slots that come free
 	gives int      // so many
 
 	mu    sync.Mutex
@@ -83,45 +83,45 @@ type maxPlan struct {
 	given []uint32 // by another driver
 }
 
-func (p *maxPlan) wakeBy(wake func()) {
+func (p *maxLoop) wakeBy(wake func()) {
 	p.wake = wake
-	p.stock.shots.wakeBy(wake)
+	p.stock.attempts.wakeBy(wake)
 }
 
 // split gives half of the slots away, each when its request is answered. Only where all are at work is that sure to come.
-func (p *maxPlan) split() plan {
+func (p *maxLoop) split() plan {
 	if p.over || p.gives > 0 || p.slots < 2 || len(p.free) > 0 || len(p.resting) > 0 {
 		return nil
 	}
 	p.gives = p.slots / 2
-	p.heir = &maxPlan{stock: p.stock, limitNS: p.limitNS, withHost: p.withHost, slots: p.gives}
+	p.heir = &maxLoop{stock: p.stock, limitNS: p.limitNS, withHost: p.withHost, slots: p.gives}
 	p.slots -= p.gives
 	return p.heir
 }
 
 // give takes over a slot from another driver.
-func (p *maxPlan) give(slot uint32) {
+func (p *maxLoop) give(slot uint32) {
 	p.mu.Lock()
 	p.given = append(p.given, slot)
 	p.mu.Unlock()
 	p.wake()
 }
 
-func (p *maxPlan) takeGiven() {
+func (p *maxLoop) takeGiven() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, p.given...)
 	p.given = nil
 }
 
-func (p *maxPlan) left(ctx context.Context) uint64 {
+func (p *maxLoop) left(ctx context.Context) uint64 {
 	var n uint64
-	p.stock.once.Do(func() { n = p.stock.shots.count(ctx) })
+	p.stock.once.Do(func() { n = p.stock.attempts.count(ctx) })
 	return n
 }
 
 // Next returns a request for a slot that is free.
-func (p *maxPlan) Next(now int64) (*exchange.Shot, int64) {
+func (p *maxLoop) Next(now int64) (*exchange.Attempt, int64) {
 	if len(p.resting) > 0 && p.resting[0].untilNS <= now {
 		p.free = append(p.free, p.resting[0].slot)
 		p.resting = p.resting[1:]
@@ -154,7 +154,7 @@ func (p *maxPlan) Next(now int64) (*exchange.Shot, int64) {
 }
 
 // next takes the next request of the sequence; nil when there is none, or none yet.
-func (p *maxPlan) next(now int64) *exchange.Shot {
+func (p *maxLoop) next(now int64) *exchange.Attempt {
 	p.over = p.over || p.limitNS > 0 && now >= p.limitNS
 	if p.over {
 		return nil
@@ -165,7 +165,7 @@ func (p *maxPlan) next(now int64) *exchange.Shot {
 }
 
 // Done makes the request's slot free.
-func (p *maxPlan) Done(s *exchange.Shot, kind record.ErrorKind, now int64) (leaves bool) {
+func (p *maxLoop) Done(s *exchange.Attempt, kind record.ErrorKind, now int64) (leaves bool) {
 	if p.gives > 0 {
 		p.gives--
 		p.heir.give(s.Key.Client)
@@ -173,7 +173,7 @@ func (p *maxPlan) Done(s *exchange.Shot, kind record.ErrorKind, now int64) (leav
 	}
 	switch kind {
 	case record.ConnectRefused, record.ConnectFailed, record.TLSFailed:
-		p.resting = append(p.resting, rest{s.Key.Client, now + restNS})
+		p.resting = append(p.resting, cooldown{s.Key.Client, now + restNS})
 	default:
 		p.free = append(p.free, s.Key.Client)
 	}
@@ -181,12 +181,12 @@ func (p *maxPlan) Done(s *exchange.Shot, kind record.ErrorKind, now int64) (leav
 }
 
 // Ended reports whether the sequence has ended.
-func (p *maxPlan) Ended() bool { return p.over }
+func (p *maxLoop) Ended() bool { return p.over }
 
 // Step is one request of a visit: when it comes, counted from the visit's begin at the planned speed, and what it is.
 type Step struct {
-	AtNS int64
-	Hit  *exchange.Hit
+	AtNS    int64
+	Request *exchange.LoggedRequest
 }
 
 // Visit is what one client of the log did, from its first request to its last.
@@ -204,11 +204,11 @@ func (e *Engine) Users(
 	connections := max(e.opts.MaxConnections, n)
 	visits := newVisits(stop, supplyOne(seq, visitsInBatch, quit), n, limit > 0)
 	numbers := &atomic.Uint32{}
-	var shares []*usersPlan
+	var shares []*usersLoop
 	var plans []plan
 	begin, most := e.drivers(min(n, connections/connectionsPerLoop))
 	for range begin {
-		u := &usersPlan{visits: visits, numbers: numbers, limitNS: limit.Nanoseconds()}
+		u := &usersLoop{visits: visits, numbers: numbers, limitNS: limit.Nanoseconds()}
 		shares, plans = append(shares, u), append(plans, u)
 	}
 	arrivals := rand.New(rand.NewPCG(seed, uint64(n)))
@@ -219,8 +219,8 @@ func (e *Engine) Users(
 	return e.run(stop, 0, plans, most, connections)
 }
 
-// usersPlan is what the users of one driver do next, and when.
-type usersPlan struct {
+// usersLoop is what the users of one driver do next, and when.
+type usersLoop struct {
 	visits  *visits
 	numbers *atomic.Uint32
 	limitNS int64
@@ -244,15 +244,15 @@ type turn struct {
 	user  *user
 }
 
-func (u *usersPlan) wakeBy(wake func()) { u.visits.coming.wakeBy(wake) }
+func (u *usersLoop) wakeBy(wake func()) { u.visits.coming.wakeBy(wake) }
 
 // split gives half of the users away who rest.
-func (u *usersPlan) split() plan {
+func (u *usersLoop) split() plan {
 	half := len(u.turns) / 2
 	if half == 0 {
 		return nil
 	}
-	other := &usersPlan{visits: u.visits, numbers: u.numbers, limitNS: u.limitNS}
+	other := &usersLoop{visits: u.visits, numbers: u.numbers, limitNS: u.limitNS}
 	other.turns = append(other.turns, u.turns[half:]...)
 	clear(u.turns[half:])
 	u.turns = u.turns[:half] // the beginning of a heap is one
@@ -261,7 +261,7 @@ func (u *usersPlan) split() plan {
 }
 
 // Next returns the request of the user whose turn it is.
-func (u *usersPlan) Next(now int64) (*exchange.Shot, int64) {
+func (u *usersLoop) Next(now int64) (*exchange.Attempt, int64) {
 	if news := u.visits.coming.news.Load(); len(u.without) > 0 && news != u.seen {
 		again := u.without
 		u.without, u.seen = nil, news
@@ -282,14 +282,14 @@ func (u *usersPlan) Next(now int64) (*exchange.Shot, int64) {
 	}
 	t := heap.Pop(&u.turns).(turn)
 	u.busy++
-	s := (&exchange.Shot{Owner: t.user}).Of(t.user.visit[t.user.next].Hit, t.dueNS)
+	s := (&exchange.Attempt{Owner: t.user}).Of(t.user.visit[t.user.next].Request, t.dueNS)
 	s.Client = t.user.number
 	s.Key = exchange.Key{Client: s.Client, Host: s.Host}
 	return s, now
 }
 
 // Done plans the user's next request: after the log's pause since the last one was due, but not before its answer.
-func (u *usersPlan) Done(s *exchange.Shot, _ record.ErrorKind, now int64) (leaves bool) {
+func (u *usersLoop) Done(s *exchange.Attempt, _ record.ErrorKind, now int64) (leaves bool) {
 	u.busy--
 	who := s.Owner.(*user)
 	gap := int64(0)
@@ -307,10 +307,10 @@ func (u *usersPlan) Done(s *exchange.Shot, _ record.ErrorKind, now int64) (leave
 }
 
 // Ended reports whether no user has anything left to do.
-func (u *usersPlan) Ended() bool { return len(u.turns) == 0 && len(u.without) == 0 && u.busy == 0 }
+func (u *usersLoop) Ended() bool { return len(u.turns) == 0 && len(u.without) == 0 && u.busy == 0 }
 
 // plan puts a user's next request on the list; a user without a visit gets one, or is done.
-func (u *usersPlan) plan(who *user, dueNS int64) {
+func (u *usersLoop) plan(who *user, dueNS int64) {
 	if u.limitNS > 0 && dueNS >= u.limitNS {
 		return
 	}
@@ -332,7 +332,7 @@ func (u *usersPlan) plan(who *user, dueNS int64) {
 }
 
 // left counts what the users at work had still before them. What users had whose visit was not read yet is unknown.
-func (u *usersPlan) left(ctx context.Context) uint64 {
+func (u *usersLoop) left(ctx context.Context) uint64 {
 	if len(u.without) > 0 {
 		<-ctx.Done()
 	}

@@ -16,13 +16,13 @@ import (
 
 func TestMaxSendsEachOnceOverItsConnections(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var shots []*exchange.Shot
+	var attempts []*exchange.Attempt
 	for i := range 5000 {
-		shots = append(shots, get(uint32(i%300), "/", int64(i)))
+		attempts = append(attempts, get(uint32(i%300), "/", int64(i)))
 	}
 	rec := &memory{}
 	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{}, rec, context.Background())
-	outcome := e.Max(context.Background(), list(shots...), 8, 0)
+	outcome := e.Max(context.Background(), list(attempts...), 8, 0)
 	if outcome.Cause != nil || len(rec.records) != 5000 || server.connections() != 8 {
 		t.Fatalf("%d records over %d connections, %v", len(rec.records), server.connections(), outcome)
 	}
@@ -40,17 +40,17 @@ func TestMaxSendsEachOnceOverItsConnections(t *testing.T) {
 
 func TestMaxMixesProtocols(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var shots []*exchange.Shot
+	var attempts []*exchange.Attempt
 	for i := range 60 {
 		s := get(1, "/", int64(i))
 		if i%3 == 0 {
 			s.Proto = wire.HTTP10
 		}
-		shots = append(shots, s)
+		attempts = append(attempts, s)
 	}
 	rec := &memory{}
 	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{Timeout: time.Second}, rec, context.Background())
-	e.Max(context.Background(), list(shots...), 3, 0)
+	e.Max(context.Background(), list(attempts...), 3, 0)
 	for _, r := range rec.records {
 		if r.Error != record.None {
 			t.Errorf("request %d: %s", r.Line, r.Error)
@@ -60,7 +60,7 @@ func TestMaxMixesProtocols(t *testing.T) {
 
 func TestMaxEndsAtItsLimit(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	endless := func(yield func(*exchange.Shot) bool) {
+	endless := func(yield func(*exchange.Attempt) bool) {
 		for yield(get(1, "/", 0)) {
 		}
 	}
@@ -84,7 +84,7 @@ func visitsOf(visits ...Visit) func(func(Visit) bool) {
 func visitOf(line uint64, atMS ...int64) Visit {
 	var v Visit
 	for _, at := range atMS {
-		v = append(v, Step{AtNS: at * 1e6, Hit: &exchange.Hit{Request: wire.Request{Method: "GET", Target: "/"}, Line: line, LoggedBytes: -1}})
+		v = append(v, Step{AtNS: at * 1e6, Request: &exchange.LoggedRequest{Request: wire.Request{Method: "GET", Target: "/"}, Line: line, LoggedBytes: -1}})
 	}
 	return v
 }

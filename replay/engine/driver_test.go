@@ -57,8 +57,8 @@ type loop struct {
 }
 
 var loops = []loop{
-	{"open", func(e *engine.Engine, r *ride) engine.Outcome { return e.Open(r.stopped, r.shots()) }},
-	{"max", func(e *engine.Engine, r *ride) engine.Outcome { return e.Max(r.stopped, r.shots(), len(r.asks), 0) }},
+	{"open", func(e *engine.Engine, r *ride) engine.Outcome { return e.Open(r.stopped, r.attempts()) }},
+	{"max", func(e *engine.Engine, r *ride) engine.Outcome { return e.Max(r.stopped, r.attempts(), len(r.asks), 0) }},
 	{"users", func(e *engine.Engine, r *ride) engine.Outcome {
 		return e.Users(r.stopped, r.visits(), len(r.asks), 0, 0, 1)
 	}},
@@ -163,8 +163,8 @@ func asks(method string, n int) []wire.Request {
 // perClient tells the lines of one client from those of the next.
 const perClient = 1000
 
-func (r *ride) hit(client, i int) *exchange.Hit {
-	hit := &exchange.Hit{
+func (r *ride) hit(client, i int) *exchange.LoggedRequest {
+	hit := &exchange.LoggedRequest{
 		Request: r.asks[client][i], Client: uint32(client), LoggedBytes: -1, Line: uint64(client*perClient + i + 1),
 	}
 	hit.Proto = max(hit.Proto, r.driver.proto)
@@ -187,9 +187,9 @@ func (r *ride) apart() time.Duration {
 // later does something while a run is under way.
 func (r *ride) later(d time.Duration, do func()) { time.AfterFunc(r.times(d), do) }
 
-// shots are the first requests of all clients, then the second ones, and so on.
-func (r *ride) shots() iter.Seq[*exchange.Shot] {
-	return func(yield func(*exchange.Shot) bool) {
+// attempts are the first requests of all clients, then the second ones, and so on.
+func (r *ride) attempts() iter.Seq[*exchange.Attempt] {
+	return func(yield func(*exchange.Attempt) bool) {
 		for i, left := 0, true; left; i++ {
 			left = false
 			for client := range r.asks {
@@ -197,7 +197,7 @@ func (r *ride) shots() iter.Seq[*exchange.Shot] {
 					continue
 				}
 				left = true
-				if !yield(new(exchange.Shot).Of(r.hit(client, i), r.dueNS(i))) {
+				if !yield(new(exchange.Attempt).Of(r.hit(client, i), r.dueNS(i))) {
 					return
 				}
 			}
@@ -210,7 +210,7 @@ func (r *ride) visits() iter.Seq[engine.Visit] {
 		for client := range r.asks {
 			var v engine.Visit
 			for i := range r.asks[client] {
-				v = append(v, engine.Step{AtNS: r.dueNS(i), Hit: r.hit(client, i)})
+				v = append(v, engine.Step{AtNS: r.dueNS(i), Request: r.hit(client, i)})
 			}
 			if !yield(v) {
 				return

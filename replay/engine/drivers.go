@@ -28,12 +28,12 @@ const (
 	connectionsPerLoop = 64 // where a cap is shared out: below that it would be too unevenly
 )
 
-// pool is the workers of a run. Others join while it is under way.
-type pool struct {
+// workers are those of a run. Others join while it is under way.
+type workers struct {
 	engine      *Engine
 	connections int // that all drivers may have open
 	running     context.Context
-	lives       atomic.Int64
+	pools       atomic.Int64
 	all         sync.WaitGroup
 
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ type worker struct {
 }
 
 // Next returns the request that is due, as the plan does.
-func (w *worker) Next(now int64) (*exchange.Shot, int64) {
+func (w *worker) Next(now int64) (*exchange.Attempt, int64) {
 	if w.starts.Load() != nil {
 		start := w.starts.Swap(nil)
 		(*start)(w.split())
@@ -58,17 +58,17 @@ func (w *worker) Next(now int64) (*exchange.Shot, int64) {
 }
 
 // newWorker returns a driver that has no plan yet.
-func (p *pool) newWorker() (*worker, error) {
+func (p *workers) newWorker() (*worker, error) {
 	e, w := p.engine, &worker{}
 	bounds := exchange.Bounds{
-		IdleTimeout: e.opts.IdleTimeout, MaxConnections: p.connections, Lives: &p.lives, Number: len(p.list),
+		IdleTimeout: e.opts.IdleTimeout, MaxConnections: p.connections, Pools: &p.pools, Number: len(p.list),
 		MaxQueued: e.opts.MaxQueued, PerClient: e.opts.PerClient, Count: e.opts.Connections,
 	}
 	if !e.byLoops() {
-		w.driver = netconn.New(e.session, bounds, w)
+		w.driver = netconn.New(e.state, bounds, w)
 		return w, nil
 	}
-	loop, err := eventloop.New(e.session, bounds, w)
+	loop, err := eventloop.New(e.state, bounds, w)
 	if err != nil {
 		return nil, fmt.Errorf("an event loop: %w", err)
 	}
@@ -77,14 +77,14 @@ func (p *pool) newWorker() (*worker, error) {
 }
 
 // assign gives a worker its plan. It is to be started.
-func (p *pool) assign(w *worker, part plan) {
+func (p *workers) assign(w *worker, part plan) {
 	w.plan = part
 	part.wakeBy(w.Wake)
 	p.list = append(p.list, w)
-	p.lives.Store(int64(len(p.list)))
+	p.pools.Store(int64(len(p.list)))
 }
 
-func (p *pool) start(w *worker) {
+func (p *workers) start(w *worker) {
 	p.all.Add(1)
 	go func() {
 		defer p.all.Done()
@@ -102,7 +102,7 @@ const busyLooks = 3
 
 // grow returns when all drivers have ended, as ended says. Until then it lets one more join each time that all there are
 // have been busy for a while, up to most of them.
-func (p *pool) grow(ended context.Context, most int) {
+func (p *workers) grow(ended context.Context, most int) {
 	ticker := time.NewTicker(looksEach)
 	defer ticker.Stop()
 	var before []time.Duration
@@ -128,24 +128,24 @@ func (p *pool) grow(ended context.Context, most int) {
 	p.release()
 }
 
-func (p *pool) count() int {
+func (p *workers) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.list)
 }
 
 // release lets a driver that nobody needed close what it has opened.
-func (p *pool) release() {
+func (p *workers) release() {
 	if p.spare != nil {
 		ended, end := context.WithCancel(context.Background())
 		end()
-		p.spare.plan = &openPlan{shots: &supply[*exchange.Shot]{over: true}}
+		p.spare.plan = &openLoop{attempts: &supply[*exchange.Attempt]{over: true}}
 		p.spare.Run(ended)
 	}
 }
 
 // spent returns the processor time of each driver's thread so far.
-func (p *pool) spent() []time.Duration {
+func (p *workers) spent() []time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []time.Duration
@@ -167,7 +167,7 @@ func areBusy(before, after []time.Duration, meanwhile time.Duration) bool {
 }
 
 // divide has a plan split when its driver next looks at it, where each can then have the connections that it has now.
-func (p *pool) divide() {
+func (p *workers) divide() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(p.list)

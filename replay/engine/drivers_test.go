@@ -22,9 +22,9 @@ func TestDriversJoinByNeed(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
 	defer site.Close()
 	const fewest, clients = 400, 40
-	var sent atomic.Int64 // shots that the sequences gave, and whether they are to go on
+	var sent atomic.Int64 // attempts that the sequences gave, and whether they are to go on
 	var alone atomic.Bool
-	shotsOf := func(yield func(*exchange.Shot) bool) {
+	shotsOf := func(yield func(*exchange.Attempt) bool) {
 		deadline := time.Now().Add(30 * time.Second)
 		for i := int64(0); i < fewest || alone.Load() && time.Now().Before(deadline); i++ {
 			s := get(uint32(i%clients), "/", i/4)
@@ -41,8 +41,8 @@ func TestDriversJoinByNeed(t *testing.T) {
 		"users": func(e *Engine) Outcome {
 			visits := func(yield func(Visit) bool) {
 				var visit Visit
-				shotsOf(func(s *exchange.Shot) bool {
-					if visit = append(visit, Step{int64(len(visit)) * 10e6, s.Hit}); len(visit) < 10 {
+				shotsOf(func(s *exchange.Attempt) bool {
+					if visit = append(visit, Step{int64(len(visit)) * 10e6, s.LoggedRequest}); len(visit) < 10 {
 						return true
 					}
 					whole := visit

@@ -6,7 +6,7 @@
 // the answer to the last one.
 //
 // All else has a package: exchange is the life of a request, the same for all; wire knows the bytes of HTTP, and target
-// how a connection is opened. A life is driven by event loops (eventloop: plain TCP on Linux) or by goroutines (netconn:
+// how a connection is opened. A pool is driven by event loops (eventloop: plain TCP on Linux) or by goroutines (netconn:
 // TLS, HTTP/2, other systems).
 package engine
 
@@ -27,19 +27,19 @@ import (
 
 // Options bound what the engine does. The zero value of a field takes the default.
 type Options struct {
-	Timeout        time.Duration              // start → last byte; default 30 s
-	IdleTimeout    time.Duration              // how long a connection is kept open without requests; default 60 s
-	MaxConnections int                        // open at once; default 10,000
-	MaxQueued      int                        // requests waiting for a connection; past that they are skipped; default 100,000
-	PerClient      int                        // HTTP/1.1 connections of one client; default 6
-	Warmup         time.Duration              // requests due before it are marked
-	KeepGoing      bool                       // continue when the target seems dead
-	StartAt        time.Time                  // the start of the run, also if it is past; zero: as soon as everything is ready
-	Revalidates    *atomic.Bool               // true once the log has shown a 304, so that validators are kept; nil: they are always kept
-	Members        map[uint32]exchange.Member // sessions by the log's client; nil: all are guests
-	Connections    *atomic.Int64              // counts those that are open; nil: nobody asks
-	Cores          int                        // that may be used; default: Cores of the target
-	Goroutines     bool                       // drive plain TCP as TLS is driven, also where event loops could
+	Timeout        time.Duration                     // start → last byte; default 30 s
+	IdleTimeout    time.Duration                     // how long a connection is kept open without requests; default 60 s
+	MaxConnections int                               // open at once; default 10,000
+	MaxQueued      int                               // requests waiting for a connection; past that they are skipped; default 100,000
+	PerClient      int                               // HTTP/1.1 connections of one client; default 6
+	Warmup         time.Duration                     // requests due before it are marked
+	KeepGoing      bool                              // continue when the target seems dead
+	StartAt        time.Time                         // the start of the run, also if it is past; zero: as soon as everything is ready
+	Revalidates    *atomic.Bool                      // true once the log has shown a 304, so that validators are kept; nil: they are always kept
+	Sessions       map[uint32]exchange.ClientSession // sessions by the log's client; nil: all are guests
+	Connections    *atomic.Int64                     // counts those that are open; nil: nobody asks
+	Cores          int                               // that may be used; default: Cores of the target
+	Goroutines     bool                              // drive plain TCP as TLS is driven, also where event loops could
 }
 
 func (o Options) withDefaults() Options {
@@ -68,9 +68,9 @@ var ErrTargetDied = errors.New("the target stopped accepting connections")
 
 // Engine sends to one target. It is used for one run.
 type Engine struct {
-	opts    Options
-	session *exchange.Session
-	joined  func() // called when a driver has joined others; may be nil
+	opts   Options
+	state  *exchange.RunState
+	joined func() // called when a driver has joined others; may be nil
 }
 
 // New returns an engine. When abort is cancelled, all connections are closed and what was in flight is recorded as
@@ -80,9 +80,9 @@ func New(to *target.Target, headers *wire.Headers, opts Options, rec exchange.Re
 	if opts.Cores == 0 {
 		opts.Cores = Cores(to)
 	}
-	return &Engine{opts: opts, session: &exchange.Session{
+	return &Engine{opts: opts, state: &exchange.RunState{
 		Target: to, Headers: headers, Timeout: opts.Timeout, Warmup: opts.Warmup, Recorder: rec,
-		Validators: exchange.NewValidators(opts.Revalidates), Health: &exchange.Health{}, Abort: abort, Members: opts.Members,
+		Validators: exchange.NewValidators(opts.Revalidates), Health: &exchange.Health{}, Abort: abort, Sessions: opts.Sessions,
 	}}
 }
 
@@ -98,7 +98,7 @@ type Outcome struct {
 
 // plan is one driver's share of what is to be sent.
 type plan interface {
-	exchange.Plan
+	exchange.AttemptSource
 	wakeBy(wake func())              // takes what wakes the driver when there is more to send
 	left(ctx context.Context) uint64 // requests that the driver has not asked for, as far as ctx lets it count
 	split() plan                     // gives a part of it to a driver more; nil: not now
@@ -120,14 +120,14 @@ func (e *Engine) drivers(of int) (begin, most int) {
 		return 1, 1
 	}
 	most = max(1, min(e.opts.Cores, mostLoops, of))
-	if e.session.Target.Local {
+	if e.state.Target.Local {
 		return 1, most
 	}
 	return most, most
 }
 
 func (e *Engine) byLoops() bool {
-	return eventloop.Supported && !e.session.Target.TLS && !e.opts.Goroutines
+	return eventloop.Supported && !e.state.Target.TLS && !e.opts.Goroutines
 }
 
 // run carries out plans, each by a driver of its own; there may come to be up to most of them. It waits for the start
@@ -136,7 +136,7 @@ func (e *Engine) run(stop context.Context, early time.Duration, plans []plan, mo
 	running, cancel := context.WithCancelCause(stop)
 	defer cancel(nil)
 	e.begin(running, cancel, early)
-	p := &pool{engine: e, connections: connections, running: running}
+	p := &workers{engine: e, connections: connections, running: running}
 	for _, part := range plans {
 		w, err := p.newWorker()
 		if err != nil {
@@ -154,7 +154,7 @@ func (e *Engine) run(stop context.Context, early time.Duration, plans []plan, mo
 	}()
 	p.grow(ended, most)
 	out := Outcome{
-		Cause: context.Cause(running), Warn: e.session.Health.Warning(), Drivers: len(p.list), Nice: int(e.session.Nice.Load()),
+		Cause: context.Cause(running), Warn: e.state.Health.Warning(), Drivers: len(p.list), Nice: int(e.state.Nice.Load()),
 	}
 	for _, w := range p.list {
 		out.Unsent += w.Unsent()
@@ -195,11 +195,11 @@ func (e *Engine) begin(running context.Context, cancel context.CancelCauseFunc, 
 		now = now.Add(e.opts.StartAt.Sub(now)) // on the monotonic clock, from which all other instants are taken
 		wait(running, time.Until(now)-early)
 	}
-	e.session.Clock = exchange.Clock{T0: now}
+	e.state.Clock = exchange.Clock{T0: now}
 	if !e.opts.KeepGoing {
-		e.session.Health.OnDeath = func() { cancel(fmt.Errorf("%w for %v", ErrTargetDied, exchange.DeadAfter)) }
+		e.state.Health.OnDeath = func() { cancel(fmt.Errorf("%w for %v", ErrTargetDied, exchange.DeadAfter)) }
 	}
-	if err := e.session.Recorder.Start(now); err != nil {
+	if err := e.state.Recorder.Start(now); err != nil {
 		cancel(err)
 	}
 }

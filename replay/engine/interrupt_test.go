@@ -92,17 +92,17 @@ func TestSecondInterruptAtAnyInstant(t *testing.T) {
 }
 
 // loopsOf are the three loops over a sequence of requests.
-var loopsOf = map[string]func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Shot]) engine.Outcome{
-	"open": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Shot]) engine.Outcome {
+var loopsOf = map[string]func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Attempt]) engine.Outcome{
+	"open": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Attempt]) engine.Outcome {
 		return e.Open(stop, seq)
 	},
-	"max": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Shot]) engine.Outcome {
+	"max": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Attempt]) engine.Outcome {
 		return e.Max(stop, seq, 2, time.Minute)
 	},
-	"users": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Shot]) engine.Outcome {
+	"users": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Attempt]) engine.Outcome {
 		visits := func(yield func(engine.Visit) bool) {
 			for s := range seq {
-				if !yield(engine.Visit{{Hit: s.Hit}}) {
+				if !yield(engine.Visit{{Request: s.LoggedRequest}}) {
 					return
 				}
 			}
@@ -122,12 +122,12 @@ func TestAnInterruptWaitsForNoSchedule(t *testing.T) {
 				over := make(chan struct{})
 				defer close(over)
 				time.AfterFunc(50*time.Millisecond, r.stop)
-				outcome := run(e, r.stopped, func(yield func(*exchange.Shot) bool) {
+				outcome := run(e, r.stopped, func(yield func(*exchange.Attempt) bool) {
 					if ends {
 						<-over
 						return
 					}
-					for yield(new(exchange.Shot).Of(r.hit(0, 0), 0)) {
+					for yield(new(exchange.Attempt).Of(r.hit(0, 0), 0)) {
 					}
 				})
 				if !outcome.Uncounted && (ends || name != "users") { // users have what they began

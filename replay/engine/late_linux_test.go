@@ -123,12 +123,12 @@ func generate(dir string, d driver, url string) error {
 }
 
 // evenly are requests of a few clients at even distances.
-func evenly(d driver) iter.Seq[*exchange.Shot] {
-	return func(yield func(*exchange.Shot) bool) {
+func evenly(d driver) iter.Seq[*exchange.Attempt] {
+	return func(yield func(*exchange.Attempt) bool) {
 		for i := range int64(duration.Seconds() * perSecond) {
-			hit := &exchange.Hit{Client: uint32(i % clients), LoggedBytes: -1, Line: uint64(i) + 1}
+			hit := &exchange.LoggedRequest{Client: uint32(i % clients), LoggedBytes: -1, Line: uint64(i) + 1}
 			hit.Method, hit.Target, hit.Proto = "GET", "/", d.proto
-			if !yield(new(exchange.Shot).Of(hit, i*int64(time.Second)/perSecond)) {
+			if !yield(new(exchange.Attempt).Of(hit, i*int64(time.Second)/perSecond)) {
 				return
 			}
 		}

@@ -16,17 +16,17 @@ import (
 // Open sends each request when it is due (open loop). The sequence gives them in the order of their due instants. When
 // stop is cancelled, nothing more is sent, what is in flight is finished, and the rest of the sequence is counted as
 // unsent, as far as that can be done in a moment.
-func (e *Engine) Open(stop context.Context, shots iter.Seq[*exchange.Shot]) Outcome {
+func (e *Engine) Open(stop context.Context, attempts iter.Seq[*exchange.Attempt]) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
 	begin, most := e.drivers(e.opts.MaxConnections / connectionsPerLoop)
 	active := &atomic.Int64{}
 	active.Store(int64(begin))
-	byClient := func(s *exchange.Shot, drivers int) int { return int(s.Client % uint32(drivers)) }
-	var all []*openPlan
+	byClient := func(s *exchange.Attempt, drivers int) int { return int(s.Client % uint32(drivers)) }
+	var all []*openLoop
 	var plans []plan
-	for i, s := range supplies(e.prepared(shots), shotsInBatch, most, active, byClient, quit) {
-		p := &openPlan{shots: s}
+	for i, s := range supplies(e.prepared(attempts), attemptsInBatch, most, active, byClient, quit) {
+		p := &openLoop{attempts: s}
 		all = append(all, p)
 		if i < begin {
 			s.ready(stop) // the log is open and read ahead before the clock starts
@@ -40,43 +40,43 @@ func (e *Engine) Open(stop context.Context, shots iter.Seq[*exchange.Shot]) Outc
 	return e.run(stop, readyBefore, plans, most, e.opts.MaxConnections)
 }
 
-// openPlan is the schedule of the log, as far as it is one driver's: that of every n-th client.
-type openPlan struct {
-	shots   *supply[*exchange.Shot]
-	another func() plan
+// openLoop is the schedule of the log, as far as it is one driver's: that of every n-th client.
+type openLoop struct {
+	attempts *supply[*exchange.Attempt]
+	another  func() plan
 }
 
 // split redistributes what is not yet read: clients that go to the other driver get connections of its own.
-func (p *openPlan) split() plan { return p.another() }
+func (p *openLoop) split() plan { return p.another() }
 
-func (p *openPlan) wakeBy(wake func()) { p.shots.wakeBy(wake) }
+func (p *openLoop) wakeBy(wake func()) { p.attempts.wakeBy(wake) }
 
-func (p *openPlan) left(ctx context.Context) uint64 { return p.shots.count(ctx) }
+func (p *openLoop) left(ctx context.Context) uint64 { return p.attempts.count(ctx) }
 
 // Next returns the request that is due.
-func (p *openPlan) Next(now int64) (*exchange.Shot, int64) {
-	s, ok := p.shots.peek()
+func (p *openLoop) Next(now int64) (*exchange.Attempt, int64) {
+	s, ok := p.attempts.peek()
 	switch {
 	case !ok:
 		return nil, exchange.Never
 	case s.DueNS > now:
 		return nil, s.DueNS
 	}
-	p.shots.drop()
+	p.attempts.drop()
 	return s, now
 }
 
 // Done does nothing: in the open loop nobody waits for an answer.
-func (p *openPlan) Done(*exchange.Shot, record.ErrorKind, int64) bool { return false }
+func (p *openLoop) Done(*exchange.Attempt, record.ErrorKind, int64) bool { return false }
 
 // Ended reports whether the log has ended.
-func (p *openPlan) Ended() bool { return p.shots.over && len(p.shots.batch) == 0 }
+func (p *openLoop) Ended() bool { return p.attempts.over && len(p.attempts.batch) == 0 }
 
 // Requests are read ahead of the drivers, in batches, so that reading the log never makes them late.
 const (
-	batchesAhead  = 64
-	shotsInBatch  = 64
-	visitsInBatch = 4
+	batchesAhead    = 64
+	attemptsInBatch = 64
+	visitsInBatch   = 4
 )
 
 // supply hands the elements of a sequence to one driver, which never waits for it.
@@ -84,8 +84,8 @@ type supply[T any] struct {
 	batches chan []T
 	batch   []T
 	over    bool
-	hungry  atomic.Bool  // somebody found nothing, and is to be woken
-	news    atomic.Int64 // how often there was something for the hungry
+	starved atomic.Bool  // somebody found nothing, and is to be woken
+	news    atomic.Int64 // how often there was something for the starved
 
 	mu    sync.Mutex
 	wakes []func()
@@ -155,7 +155,7 @@ func (s *supply[T]) wakeBy(wake func()) {
 
 // come wakes those who found nothing.
 func (s *supply[T]) come() {
-	if !s.hungry.Swap(false) {
+	if !s.starved.Swap(false) {
 		return
 	}
 	s.news.Add(1)
@@ -170,7 +170,7 @@ func (s *supply[T]) come() {
 func (s *supply[T]) peek() (one T, ok bool) {
 	for len(s.batch) == 0 && !s.over {
 		if !s.receive() {
-			s.hungry.Store(true)
+			s.starved.Store(true)
 			if !s.receive() { // look again: it may have come just before
 				return one, false
 			}
@@ -226,18 +226,18 @@ func (s *supply[T]) count(ctx context.Context) uint64 {
 }
 
 // prepared makes requests ready to be sent, as far as that can be done before they are due.
-func (e *Engine) prepared(shots iter.Seq[*exchange.Shot]) iter.Seq[*exchange.Shot] {
-	return func(yield func(*exchange.Shot) bool) {
+func (e *Engine) prepared(attempts iter.Seq[*exchange.Attempt]) iter.Seq[*exchange.Attempt] {
+	return func(yield func(*exchange.Attempt) bool) {
 		var room []byte
-		for s := range shots {
+		for s := range attempts {
 			s.Key = exchange.Key{Client: s.Client, Host: s.Host}
-			if !e.session.Target.TLS && s.IfModifiedSince.IsZero() && s.Body == "" &&
-				e.session.Members[s.Hit.Client] == nil {
+			if !e.state.Target.TLS && s.IfModifiedSince.IsZero() && s.Body == "" &&
+				e.state.Sessions[s.LoggedRequest.Client] == nil {
 				if cap(room)-len(room) < roomLeast {
 					room = make([]byte, 0, roomBytes)
 				}
 				begin := len(room)
-				room = s.AppendHTTP1(room, e.session.Target.Host, e.session.Headers)
+				room = s.AppendHTTP1(room, e.state.Target.Host, e.state.Headers)
 				s.Head = room[begin:len(room):len(room)]
 			}
 			if !yield(s) {

@@ -19,11 +19,11 @@ import (
 func TestDueInstantsAreKept(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer site.Close()
-	var shots []*exchange.Shot
+	var attempts []*exchange.Attempt
 	for i := range 50 {
-		shots = append(shots, get(uint32(i%5), "/", int64(i)*5))
+		attempts = append(attempts, get(uint32(i%5), "/", int64(i)*5))
 	}
-	rec, _ := replay(t, site.URL, Options{}, shots...)
+	rec, _ := replay(t, site.URL, Options{}, attempts...)
 	var dues []int64
 	for _, r := range rec.records {
 		dues = append(dues, r.DueNS/1e6)
@@ -47,11 +47,11 @@ func TestAStallIsMeasuredFromDue(t *testing.T) {
 	gate.Lock()
 	time.AfterFunc(400*time.Millisecond, gate.Unlock)
 	for _, connections := range []int{0, 1} { // without a cap, and with one connection for all
-		var shots []*exchange.Shot
+		var attempts []*exchange.Attempt
 		for i := range 40 {
-			shots = append(shots, get(1, "/", int64(i)*10))
+			attempts = append(attempts, get(1, "/", int64(i)*10))
 		}
-		rec, _ := replay(t, site.URL, Options{MaxConnections: connections}, shots...)
+		rec, _ := replay(t, site.URL, Options{MaxConnections: connections}, attempts...)
 		slow := 0
 		for _, r := range rec.records {
 			if r.ResponseUS() > 100_000 {
@@ -70,16 +70,16 @@ func TestAStallIsMeasuredFromDue(t *testing.T) {
 func TestInterruptFinishesWhatIsInFlight(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) }))
 	defer site.Close()
-	var shots []*exchange.Shot
+	var attempts []*exchange.Attempt
 	for i := range 100 {
-		shots = append(shots, get(uint32(i), "/", int64(i)*100))
+		attempts = append(attempts, get(uint32(i), "/", int64(i)*100))
 	}
 	rec := &memory{}
 	stop, cancel := context.WithCancelCause(context.Background())
 	why := fmt.Errorf("enough")
 	time.AfterFunc(250*time.Millisecond, func() { cancel(why) })
 	e := New(targetOf(t, site.URL, false), noHeaders(t), Options{}, rec, context.Background())
-	outcome := e.Open(stop, list(shots...))
+	outcome := e.Open(stop, list(attempts...))
 	if outcome.Cause != why || int(outcome.Unsent)+len(rec.records) != 100 || len(rec.records) == 0 {
 		t.Errorf("cause %v, %d sent, %d unsent of 100", outcome.Cause, len(rec.records), outcome.Unsent)
 	}
@@ -95,16 +95,16 @@ func TestAnInterruptCountsALongRest(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer site.Close()
 	const all = 50_000 // more than wait for one loop
-	shots := make([]*exchange.Shot, all)
-	for i := range shots {
-		shots[i] = get(uint32(i), "/", int64(i)*1000)
+	attempts := make([]*exchange.Attempt, all)
+	for i := range attempts {
+		attempts[i] = get(uint32(i), "/", int64(i)*1000)
 	}
 	rec := &memory{}
 	stop, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	ended := make(chan Outcome)
 	go func() {
-		ended <- New(targetOf(t, site.URL, false), noHeaders(t), Options{}, rec, context.Background()).Open(stop, list(shots...))
+		ended <- New(targetOf(t, site.URL, false), noHeaders(t), Options{}, rec, context.Background()).Open(stop, list(attempts...))
 	}()
 	select {
 	case outcome := <-ended:
@@ -121,9 +121,9 @@ func TestASecondInterruptLeavesAtOnce(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer site.Close()
 	defer close(release)
-	var shots []*exchange.Shot
+	var attempts []*exchange.Attempt
 	for i := range 20 {
-		shots = append(shots, get(1, "/", int64(i))) // six in flight, the others waiting
+		attempts = append(attempts, get(1, "/", int64(i))) // six in flight, the others waiting
 	}
 	rec := &memory{}
 	stop, cancel := context.WithCancel(context.Background())
@@ -131,7 +131,7 @@ func TestASecondInterruptLeavesAtOnce(t *testing.T) {
 	time.AfterFunc(100*time.Millisecond, cancel)
 	time.AfterFunc(200*time.Millisecond, leave)
 	e := New(targetOf(t, site.URL, false), noHeaders(t), Options{Timeout: time.Minute}, rec, abort)
-	outcome := e.Open(stop, list(shots...))
+	outcome := e.Open(stop, list(attempts...))
 	if len(rec.records) != 6 || outcome.Unsent != 14 {
 		t.Errorf("%d records, %d unsent; want 6 and 14", len(rec.records), outcome.Unsent)
 	}

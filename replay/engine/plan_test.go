@@ -15,10 +15,10 @@ import (
 
 // feed is what a plan has to give, and in words what it gave. The clock is that of the story.
 type feed struct {
-	shots  *supply[*exchange.Shot]
-	visits *supply[Visit]
-	given  []*exchange.Shot // without those that are done
-	heard  []string
+	attempts *supply[*exchange.Attempt]
+	visits   *supply[Visit]
+	given    []*exchange.Attempt // without those that are done
+	heard    []string
 }
 
 // planStory is what happens to a plan, line by line: at which millisecond, what, and after the arrow what it says.
@@ -29,13 +29,13 @@ type planStory struct {
 }
 
 func opened() func(*feed) plan {
-	return func(f *feed) plan { return &openPlan{shots: f.shots} }
+	return func(f *feed) plan { return &openLoop{attempts: f.attempts} }
 }
 
 // slotted is a plan for a number of slots.
 func slotted(slots uint32, limitMS int64) func(*feed) plan {
 	return func(f *feed) plan {
-		p := &maxPlan{stock: &stock{shots: f.shots}, limitNS: limitMS * 1e6}
+		p := &maxLoop{stock: &stock{attempts: f.attempts}, limitNS: limitMS * 1e6}
 		for slot := range slots {
 			p.free = append(p.free, slots-slot)
 		}
@@ -47,7 +47,7 @@ func slotted(slots uint32, limitMS int64) func(*feed) plan {
 func peopled(visits string, limitMS int64, atMS ...int64) func(*feed) plan {
 	return func(f *feed) plan {
 		f.read(strings.Fields(visits))
-		u := &usersPlan{
+		u := &usersLoop{
 			visits:  newVisits(context.Background(), f.visits, len(atMS), limitMS > 0),
 			numbers: &atomic.Uint32{}, limitNS: limitMS * 1e6,
 		}
@@ -61,26 +61,26 @@ func peopled(visits string, limitMS int64, atMS ...int64) func(*feed) plan {
 // read puts into the supplies what was read from a log: requests, the n-th of which is due after n × 10 ms, or visits,
 // as "2:0,100" says: the second, with requests 20 and 21, 100 ms apart.
 func (f *feed) read(words []string) {
-	var shots []*exchange.Shot
+	var attempts []*exchange.Attempt
 	var visits []Visit
 	for _, word := range words {
 		number, times, isVisit := strings.Cut(word, ":")
 		n, _ := strconv.ParseInt(number, 10, 64)
 		if !isVisit {
-			shots = append(shots, get(9, "/", n*10))
-			shots[len(shots)-1].Line = uint64(n)
+			attempts = append(attempts, get(9, "/", n*10))
+			attempts[len(attempts)-1].Line = uint64(n)
 			continue
 		}
 		var visit Visit
 		for i, text := range strings.Split(times, ",") {
 			ms, _ := strconv.ParseInt(text, 10, 64)
-			visit = append(visit, Step{AtNS: ms * 1e6, Hit: &exchange.Hit{Line: uint64(n*10) + uint64(i)}})
+			visit = append(visit, Step{AtNS: ms * 1e6, Request: &exchange.LoggedRequest{Line: uint64(n*10) + uint64(i)}})
 		}
 		visits = append(visits, visit)
 	}
-	if shots != nil {
-		f.shots.batches <- shots
-		f.shots.come()
+	if attempts != nil {
+		f.attempts.batches <- attempts
+		f.attempts.come()
 	}
 	if visits != nil {
 		f.visits.batches <- visits
@@ -121,15 +121,15 @@ func (f *feed) give(t *testing.T, p plan, nowMS int64, input string) {
 	case "read":
 		f.read(words[1:])
 	case "end":
-		close(f.shots.batches)
+		close(f.attempts.batches)
 		close(f.visits.batches)
-		f.shots.come()
+		f.attempts.come()
 		f.visits.come()
 	case "left":
 		f.heard = append(f.heard, fmt.Sprint(p.left(context.Background())))
 	case "done", "refused":
 		kind := map[string]record.ErrorKind{"refused": record.ConnectRefused}[words[0]]
-		i := slices.IndexFunc(f.given, func(s *exchange.Shot) bool { return fmt.Sprint(s.Line) == words[1] })
+		i := slices.IndexFunc(f.given, func(s *exchange.Attempt) bool { return fmt.Sprint(s.Line) == words[1] })
 		s := f.given[i]
 		f.given = slices.Delete(f.given, i, i+1)
 		if p.Done(s, kind, nowMS*1e6) {
@@ -142,8 +142,8 @@ func (f *feed) give(t *testing.T, p plan, nowMS int64, input string) {
 
 func runPlan(t *testing.T, row planStory) {
 	f := &feed{
-		shots:  &supply[*exchange.Shot]{batches: make(chan []*exchange.Shot, batchesAhead)},
-		visits: &supply[Visit]{batches: make(chan []Visit, batchesAhead)},
+		attempts: &supply[*exchange.Attempt]{batches: make(chan []*exchange.Attempt, batchesAhead)},
+		visits:   &supply[Visit]{batches: make(chan []Visit, batchesAhead)},
 	}
 	p := row.plan(f)
 	p.wakeBy(func() { f.heard = append(f.heard, "wakes") })

@@ -49,10 +49,10 @@ func (m *memory) Retried() {
 	m.retried++
 }
 
-// list makes a sequence of shots.
-func list(shots ...*exchange.Shot) iter.Seq[*exchange.Shot] {
-	return func(yield func(*exchange.Shot) bool) {
-		for _, s := range shots {
+// list makes a sequence of attempts.
+func list(attempts ...*exchange.Attempt) iter.Seq[*exchange.Attempt] {
+	return func(yield func(*exchange.Attempt) bool) {
+		for _, s := range attempts {
 			if !yield(s) {
 				return
 			}
@@ -61,8 +61,8 @@ func list(shots ...*exchange.Shot) iter.Seq[*exchange.Shot] {
 }
 
 // get is a GET of a target by a client, due so many milliseconds after the start.
-func get(client uint32, path string, dueMS int64) *exchange.Shot {
-	return new(exchange.Shot).Of(&exchange.Hit{
+func get(client uint32, path string, dueMS int64) *exchange.Attempt {
+	return new(exchange.Attempt).Of(&exchange.LoggedRequest{
 		Request: wire.Request{Method: "GET", Target: path}, Client: client, LoggedBytes: -1, Line: uint64(dueMS) + 1,
 	}, dueMS*1e6)
 }
@@ -86,12 +86,12 @@ func targetOf(t *testing.T, base string, insecure bool) *target.Target {
 	return to
 }
 
-// replay sends shots in the open loop and returns what was recorded.
-func replay(t *testing.T, base string, opts Options, shots ...*exchange.Shot) (*memory, Outcome) {
+// replay sends attempts in the open loop and returns what was recorded.
+func replay(t *testing.T, base string, opts Options, attempts ...*exchange.Attempt) (*memory, Outcome) {
 	t.Helper()
 	rec := &memory{}
 	e := New(targetOf(t, base, true), noHeaders(t), opts, rec, context.Background())
-	outcome := e.Open(context.Background(), list(shots...))
+	outcome := e.Open(context.Background(), list(attempts...))
 	return rec, outcome
 }
 

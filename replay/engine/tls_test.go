@@ -51,14 +51,14 @@ func TestHTTP2WhereTheLogAndTheServerHaveIt(t *testing.T) {
 	for _, row := range rows {
 		site := &site2{}
 		url := tlsServer(t, httptest.NewUnstartedServer(site), row.server)
-		var shots []*exchange.Shot
+		var attempts []*exchange.Attempt
 		for i := range 20 {
 			s := get(3, fmt.Sprintf("//odd/%%zz?%d", i), 0)
 			s.Target = strings.Replace(s.Target, "%zz", "%7a", 1)
 			s.Proto, s.Host, s.UserAgent = row.log, "site.example", "UA"
-			shots = append(shots, s)
+			attempts = append(attempts, s)
 		}
-		rec, _ := replay(t, url, Options{}, shots...)
+		rec, _ := replay(t, url, Options{}, attempts...)
 		reused := 0
 		for _, r := range rec.records {
 			if r.Error != record.None || r.Status != 200 || r.Bytes != 200_000 || r.Flags&record.TLS == 0 {
@@ -102,13 +102,13 @@ func TestHTTP2TimeoutAndReset(t *testing.T) {
 		}
 	})), true)
 	defer close(release)
-	var shots []*exchange.Shot
+	var attempts []*exchange.Attempt
 	for i, target := range []string{"/hang", "/reset", "/half", "/ok", "no-path"} {
 		s := get(1, target, int64(i)*20)
 		s.Proto = wire.HTTP2
-		shots = append(shots, s)
+		attempts = append(attempts, s)
 	}
-	rec, _ := replay(t, url, Options{Timeout: 400 * time.Millisecond}, shots...)
+	rec, _ := replay(t, url, Options{Timeout: 400 * time.Millisecond}, attempts...)
 	want := map[uint64]record.ErrorKind{1: record.Timeout, 21: record.H2Refused, 41: record.H2Refused, 61: record.None}
 	for _, r := range rec.records {
 		if r.Error != want[r.Line] {

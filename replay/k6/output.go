@@ -176,7 +176,7 @@ func (o *runOutput) StopWithTestError(testErr error) error {
 	o.flusher.Stop()
 	o.dir.SkipN("dropped_iterations", o.dropped)
 	if o.dropped > 0 {
-		o.dir.Limited(fmt.Sprintf("k6 had no free virtual user for %d iterations when they were due, and dropped them: give it more with preAllocatedVUs and maxVUs, or lower the rate",
+		o.dir.MarkLimited(fmt.Sprintf("k6 had no free virtual user for %d iterations when they were due, and dropped them: give it more with preAllocatedVUs and maxVUs, or lower the rate",
 			o.dropped))
 	}
 	status, reason := record.Complete, ""

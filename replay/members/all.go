@@ -18,8 +18,8 @@ const (
 // LogIn logs all clients in, each with a session of its own; where there are more clients than accounts, these are used
 // in turn. Find must have found the login. Every account is tried once before any is used twice, so that all that the
 // site refuses are reported together and no password is tried again. done is called for each login.
-func (s *Site) LogIn(ctx context.Context, clients []uint32, accounts []Account, done func()) (map[uint32]exchange.Member, error) {
-	all := map[uint32]exchange.Member{}
+func (s *Site) LogIn(ctx context.Context, clients []uint32, accounts []Account, done func()) (map[uint32]exchange.ClientSession, error) {
+	all := map[uint32]exchange.ClientSession{}
 	for rest := clients; len(rest) > 0; {
 		turn := rest[:min(len(rest), len(accounts))]
 		rest = rest[len(turn):]
@@ -32,7 +32,7 @@ func (s *Site) LogIn(ctx context.Context, clients []uint32, accounts []Account, 
 
 // turn logs clients in with an account each.
 func (s *Site) turn(
-	ctx context.Context, clients []uint32, accounts []Account, all map[uint32]exchange.Member, done func(),
+	ctx context.Context, clients []uint32, accounts []Account, all map[uint32]exchange.ClientSession, done func(),
 ) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -53,11 +53,11 @@ func (s *session) IsGuest() bool { return s.guest }
 func (s *session) ReadsPages() bool { return s.forms != nil }
 
 // turn keeps the page that an answer to a request for a target was.
-func (s *session) turn(target string, told *wire.Told) {
-	if s.forms == nil || len(told.Page) == 0 {
+func (s *session) turn(target string, info *wire.SessionInfo) {
+	if s.forms == nil || len(info.Page) == 0 {
 		return
 	}
-	p := &page{target: target, coding: told.Coding, packed: told.Page}
+	p := &page{target: target, coding: info.Coding, packed: info.Page}
 	s.mu.Lock()
 	s.pages = append([]*page{p}, s.pages[:min(len(s.pages), maxPages-1)]...)
 	s.mu.Unlock()
@@ -91,10 +91,10 @@ type Senders struct {
 
 // Join adds sessions for the senders to those of the members: those who are logged in read pages from now on, and the
 // others get a session of a guest, which keeps cookies and tokens as a browser does.
-func (s *Site) Join(members map[uint32]exchange.Member, senders Senders) map[uint32]exchange.Member {
+func (s *Site) Join(members map[uint32]exchange.ClientSession, senders Senders) map[uint32]exchange.ClientSession {
 	all := maps.Clone(members)
 	if all == nil {
-		all = map[uint32]exchange.Member{}
+		all = map[uint32]exchange.ClientSession{}
 	}
 	for _, client := range senders.Clients {
 		if member, ok := all[client].(*session); ok {

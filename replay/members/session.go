@@ -61,13 +61,13 @@ func (s *session) Cookie(r *wire.Request) string {
 	return header.String()
 }
 
-// Seen takes the cookies of an answer, and reports whether it sends the member to the login.
-func (s *session) Seen(r *wire.Request, told *wire.Told) (sentToLogin bool) {
+// Learn takes the cookies of an answer, and reports whether it sends the member to the login.
+func (s *session) Learn(r *wire.Request, info *wire.SessionInfo) (sentToLogin bool) {
 	if at := s.place(r); at != nil {
-		s.take(at, told.SetCookie)
-		s.turn(r.Target, told)
+		s.take(at, info.SetCookie)
+		s.turn(r.Target, info)
 	}
-	return s.login.leadsHere(r.Target, told.Location)
+	return s.login.leadsHere(r.Target, info.Location)
 }
 
 // take keeps cookies as browsers do, except for Secure: a clone is often asked over plain HTTP where the site had TLS

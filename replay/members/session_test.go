@@ -41,7 +41,7 @@ func TestASessionKeepsWhatBrowsersKeep(t *testing.T) {
 		{"larger than browsers keep", []string{"a=" + strings.Repeat("x", 5000)}, "", "/x", ""},
 	} {
 		s := newSession("site.example:81", "", Place{path: "/login"})
-		s.Seen(get("", "/x"), &wire.Told{SetCookie: c.told})
+		s.Learn(get("", "/x"), &wire.SessionInfo{SetCookie: c.told})
 		if got := s.Cookie(get(c.host, c.path)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.why, got, c.want)
 		}
@@ -50,12 +50,12 @@ func TestASessionKeepsWhatBrowsersKeep(t *testing.T) {
 
 func TestAnswersForOtherHostsGiveNoCookies(t *testing.T) {
 	s := newSession("site.example", "", Place{path: "/login"})
-	s.Seen(get("evil.example", "/x"), &wire.Told{SetCookie: []string{"a=1"}})
+	s.Learn(get("evil.example", "/x"), &wire.SessionInfo{SetCookie: []string{"a=1"}})
 	if got := s.Cookie(get("", "/x")); got != "" {
 		t.Errorf("%q", got)
 	}
 	everywhere := newSession("site.example", "site.example", Place{path: "/login"})
-	everywhere.Seen(get("", "/x"), &wire.Told{SetCookie: []string{"a=1"}})
+	everywhere.Learn(get("", "/x"), &wire.SessionInfo{SetCookie: []string{"a=1"}})
 	if got := everywhere.Cookie(get("log.example", "/x")); got != "a=1" {
 		t.Errorf("with a Host header of the user's own: %q", got)
 	}
@@ -64,7 +64,7 @@ func TestAnswersForOtherHostsGiveNoCookies(t *testing.T) {
 func TestTenThousandCookiesAreBounded(t *testing.T) {
 	s := newSession("[::1]:80", "", Place{path: "/login"})
 	for i := range 10_000 {
-		s.Seen(get("", "/"), &wire.Told{SetCookie: []string{fmt.Sprintf("c%d=%s", i, strings.Repeat("x", 1000))}})
+		s.Learn(get("", "/"), &wire.SessionInfo{SetCookie: []string{fmt.Sprintf("c%d=%s", i, strings.Repeat("x", 1000))}})
 	}
 	got := s.Cookie(get("", "/"))
 	if len(got) > maxCookieHeader || !strings.HasPrefix(got, "c0=") {
@@ -73,7 +73,7 @@ func TestTenThousandCookiesAreBounded(t *testing.T) {
 	if len(s.known) > maxCookies {
 		t.Errorf("%d cookies", len(s.known))
 	}
-	s.Seen(get("", "/"), &wire.Told{SetCookie: []string{"c0=new"}})
+	s.Learn(get("", "/"), &wire.SessionInfo{SetCookie: []string{"c0=new"}})
 	if got := s.Cookie(get("", "/")); !strings.Contains(got, "c0=new") {
 		t.Errorf("a known one is not changed: %.20s", got)
 	}
@@ -85,7 +85,7 @@ func FuzzCookie(f *testing.F) {
 	f.Add("a=\"1\r\n2\"; Domain=evil.example", "/wp-admin/", "http://evil.example/login")
 	f.Fuzz(func(t *testing.T, line, target, location string) {
 		s := newSession("site.example", "", Place{path: "/login"})
-		s.Seen(get("", target), &wire.Told{SetCookie: []string{line}, Location: location})
+		s.Learn(get("", target), &wire.SessionInfo{SetCookie: []string{line}, Location: location})
 		cookie := s.Cookie(get("", target))
 		for i := range len(cookie) {
 			if cookie[i] < ' ' || cookie[i] >= 0x7f {

@@ -172,16 +172,16 @@ func (d *Dir) SetMembers(clients, accounts int) {
 	d.mu.Unlock()
 }
 
-// Limited notes why the generator was the limit of what is recorded where lags do not show it: it left requests out,
+// MarkLimited notes why the generator was the limit of what is recorded where lags do not show it: it left requests out,
 // for example.
-func (d *Dir) Limited(reason string) {
+func (d *Dir) MarkLimited(reason string) {
 	d.mu.Lock()
 	d.limited = reason
 	d.mu.Unlock()
 }
 
-// LimitedIf has judge say, from the counts at the end, why the generator was the limit; "" that it was not.
-func (d *Dir) LimitedIf(judge func(Requests) string) {
+// JudgeLimited has a function say, from the counts at the end, why the generator was the limit; "" that it was not.
+func (d *Dir) JudgeLimited(judge func(Requests) string) {
 	d.mu.Lock()
 	d.judge = judge
 	d.mu.Unlock()

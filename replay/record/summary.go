@@ -224,13 +224,13 @@ func (t *tally) add(r *Record) {
 	if r.Flags&SentToLogin != 0 {
 		t.sentToLogin++
 	}
-	t.judge(r)
+	t.countMismatches(r)
 	t.answers.add(r)
 	t.route(r.Route).add(r)
 }
 
-// judge compares the response with the log, where the log knows; sizes only where the statuses agree.
-func (t *tally) judge(r *Record) {
+// countMismatches compares the response with the log, where the log knows; sizes only where the statuses agree.
+func (t *tally) countMismatches(r *Record) {
 	if r.Error != None {
 		t.errors++
 		return

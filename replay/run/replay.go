@@ -28,9 +28,9 @@ type Replay struct {
 	logs     *traffic.Logs
 	target   *target.Target
 	traffic  *traffic.Traffic
-	members  map[uint32]exchange.Member // by the log's client; empty: all are guests
-	sessions map[uint32]exchange.Member // those of members, and of guests who send forms; nil: none
-	accounts int                        // that the members use
+	members  map[uint32]exchange.ClientSession // by the log's client; empty: all are guests
+	sessions map[uint32]exchange.ClientSession // those of members, and of guests who send forms; nil: none
+	accounts int                               // that the members use
 	names    *route.Namer
 	warn     io.Writer
 	listener net.Listener // for live figures; nil: they are not wanted
@@ -90,7 +90,7 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 	r.names = route.New(r.setup.routes)
 	r.Dir.SetRoutes(r.names.Names)
 	r.traffic = traffic.New(r.setup.plan, r.logs, r.Dir, r.names)
-	r.Dir.LimitedIf(c.waitedForFiles)
+	r.Dir.JudgeLimited(c.waitedForFiles)
 	r.doubt()
 	r.show(s.Err)
 	return nil
@@ -156,7 +156,7 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 	if r.target.Local && r.command.Speed == "max" {
 		spare = 1 // nothing is due, and a thread more would take the server's processor
 	}
-	defer punctual.Runtime(engine.Cores(r.target), spare, garbagePercent)()
+	defer punctual.TuneRuntime(engine.Cores(r.target), spare, garbagePercent)()
 	var beside *contention
 	if r.target.Local {
 		beside = watchContention("")
@@ -186,7 +186,7 @@ func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	e := engine.New(r.target, r.setup.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(),
 		PerClient: c.ConnectionsPerClient, Warmup: c.Warmup, KeepGoing: c.KeepGoing,
-		Revalidates: &t.Revalidates, Members: r.sessions, StartAt: r.setup.StartAt, Connections: &r.connections,
+		Revalidates: &t.Revalidates, Sessions: r.sessions, StartAt: r.setup.StartAt, Connections: &r.connections,
 	}, r.recorder(), abort)
 	switch {
 	case c.Users > 0:

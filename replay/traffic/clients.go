@@ -27,7 +27,7 @@ func (l *Logs) Marked(
 	}
 	var clients []uint32
 	t := New(plan, l, nobody{}, route.New(nil))
-	t.once(func(hit *exchange.Hit) bool {
+	t.once(func(hit *exchange.LoggedRequest) bool {
 		if marked[hit.Client] {
 			clients = append(clients, hit.Client)
 			delete(marked, hit.Client)
@@ -52,7 +52,7 @@ func (l *Logs) Senders(ctx context.Context, plan Plan) ([]uint32, error) {
 }
 
 // once calls use with what one loop through the log sends, until it returns false.
-func (t *Traffic) once(use func(hit *exchange.Hit) bool) {
+func (t *Traffic) once(use func(hit *exchange.LoggedRequest) bool) {
 	t.plan.Loops = 1
 	if t.plan.Users {
 		for e := range t.shared(t.ordered()) {
@@ -67,7 +67,7 @@ func (t *Traffic) once(use func(hit *exchange.Hit) bool) {
 		shots = t.Paced
 	}
 	for shot := range shots() {
-		if !use(shot.Hit) {
+		if !use(shot.LoggedRequest) {
 			return
 		}
 	}

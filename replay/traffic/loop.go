@@ -12,11 +12,11 @@ const maxHits = 1 << 16
 
 // firstPass keeps the hits of the first loop through a log, ready to be sent again.
 type firstPass struct {
-	hits  []*exchange.Hit
+	hits  []*exchange.LoggedRequest
 	count uint64
 }
 
-func (p *firstPass) add(hit *exchange.Hit) {
+func (p *firstPass) add(hit *exchange.LoggedRequest) {
 	p.count++
 	if len(p.hits) < maxHits {
 		p.hits = append(p.hits, hit)

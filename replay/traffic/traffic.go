@@ -53,8 +53,8 @@ type Traffic struct {
 	texts   texts
 	pages   texts  // the referers, whose escapes may be others
 	target  []byte // room for one
-	hits    room[exchange.Hit]
-	shots   room[exchange.Shot]
+	hits    room[exchange.LoggedRequest]
+	shots   room[exchange.Attempt]
 }
 
 // New plans the requests of the logs. What is not sent is counted; routes numbers kinds of requests.
@@ -64,8 +64,8 @@ func New(plan Plan, logs *Logs, counts Counter, routes *route.Namer) *Traffic {
 
 // A sequence of entries is what the steps from the log to the engine hand on.
 type (
-	entry    = schedule.Entry[*exchange.Hit]
-	sequence = schedule.Seq[*exchange.Hit]
+	entry    = schedule.Entry[*exchange.LoggedRequest]
+	sequence = schedule.Seq[*exchange.LoggedRequest]
 )
 
 // entries returns the requests of the logs that may be sent, in the order of the logs.
@@ -107,7 +107,7 @@ func (t *Traffic) wanted(r *accesslog.Request) bool {
 }
 
 // hit makes a request of a log line, or returns why it cannot be sent.
-func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Hit, skip string) {
+func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.LoggedRequest, skip string) {
 	style := t.logs.Format.Escape()
 	t.target = accesslog.Unescape(t.target[:0], r.Target, t.logs.Format.TargetEscape())
 	method := methodOf(r.Method)
@@ -121,7 +121,7 @@ func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Hit, s
 		return nil, wire.SkipMethod
 	}
 	h := t.hits.next()
-	*h = exchange.Hit{
+	*h = exchange.LoggedRequest{
 		Request: wire.Request{
 			Method: method, Target: string(t.target), Host: string(t.hostOf(r)),
 			UserAgent: t.texts.of(r.UserAgent, style), Referer: t.pages.of(r.Referer, t.logs.Format.RefererEscape()),
@@ -165,7 +165,7 @@ func (t *Traffic) hostOf(r *accesslog.Request) []byte {
 
 // load gives a request the body that was recorded, without its secrets, or returns why that cannot be sent. HTTP/1.1
 // carries it: frames of HTTP/2 would have to wait for the server's windows.
-func (t *Traffic) load(h *exchange.Hit, r *accesslog.Request) (skip string) {
+func (t *Traffic) load(h *exchange.LoggedRequest, r *accesslog.Request) (skip string) {
 	if !carries(h.Method) || len(r.Body) == 0 && r.BodyBytes <= 0 {
 		return ""
 	}
@@ -251,7 +251,7 @@ func (t *Traffic) fromTo() (from, to int64) {
 }
 
 // Paced returns the requests with their due instants.
-func (t *Traffic) Paced() iter.Seq[*exchange.Shot] {
+func (t *Traffic) Paced() iter.Seq[*exchange.Attempt] {
 	pacing := schedule.Pacing{
 		Speed: t.plan.Speed, Rate: t.plan.Rate, PauseNS: t.plan.Pause.Nanoseconds(), LimitNS: t.plan.Until.Nanoseconds(),
 		Loops: t.plan.Loops,
@@ -270,7 +270,7 @@ func (t *Traffic) notePauses() {
 }
 
 // Unpaced returns the requests in the order of the log, for the closed loop that gives them due instants itself.
-func (t *Traffic) Unpaced() iter.Seq[*exchange.Shot] {
+func (t *Traffic) Unpaced() iter.Seq[*exchange.Attempt] {
 	loops := func(yield func(entry) bool) {
 		source := t.between(t.entries())
 		for loop := 0; t.plan.Loops == 0 || loop < t.plan.Loops; loop++ {
@@ -294,8 +294,8 @@ func (t *Traffic) Unpaced() iter.Seq[*exchange.Shot] {
 }
 
 // limited applies the limit and hands out the shots of this instance's share.
-func (t *Traffic) limited(seq sequence) iter.Seq[*exchange.Shot] {
-	return func(yield func(*exchange.Shot) bool) {
+func (t *Traffic) limited(seq sequence) iter.Seq[*exchange.Attempt] {
+	return func(yield func(*exchange.Attempt) bool) {
 		for e := range t.shared(seq) {
 			if !yield(t.shots.next().Of(e.Value, e.AtNS)) {
 				return
@@ -333,13 +333,13 @@ func (t *Traffic) Planned() []uint64 {
 
 // Visits returns what the clients of the logs did, one after the other, at the planned speed.
 func (t *Traffic) Visits() iter.Seq[engine.Visit] {
-	client := func(h *exchange.Hit) uint64 { return uint64(h.Client) }
+	client := func(h *exchange.LoggedRequest) uint64 { return uint64(h.Client) }
 	seq := t.shared(t.ordered())
 	return func(yield func(engine.Visit) bool) {
 		for visit := range schedule.Visits(seq, client, visitPause.Nanoseconds(), visitWindow) {
 			steps := make(engine.Visit, len(visit))
 			for i, e := range visit {
-				steps[i] = engine.Step{AtNS: int64(float64(e.AtNS-visit[0].AtNS) / t.plan.Speed), Hit: e.Value}
+				steps[i] = engine.Step{AtNS: int64(float64(e.AtNS-visit[0].AtNS) / t.plan.Speed), Request: e.Value}
 			}
 			if !yield(steps) {
 				return

@@ -1,4 +1,4 @@
-// Package eventloop drives a life over plain TCP with epoll(7): one thread waits for what is due and for what its
+// Package eventloop drives a pool over plain TCP with epoll(7): one thread waits for what is due and for what its
 // sockets have, and does both itself. A request costs two system calls and a share of a third, and no switch from one
 // goroutine to another.
 package eventloop
@@ -33,15 +33,15 @@ const (
 
 // Loop is one thread's share of a run.
 type Loop struct {
-	life    *exchange.Life
-	clock   exchange.Clock
-	session *exchange.Session
-	dialer  dialer
+	pool   *exchange.ConnectionPool
+	clock  exchange.Clock
+	state  *exchange.RunState
+	dialer dialer
 
 	poll       *poller
 	sockets    []*socket // by slot; nil where free
 	vacant     []int32
-	hungry     []*socket // that had more to read than was read at once
+	unread     []*socket // that had more to read than was read at once
 	failed     []failure
 	generation int32
 	in, out    []byte
@@ -53,21 +53,21 @@ type Loop struct {
 	busy    float64      // the share of its time that the loop was at work of late, 0 to 1
 }
 
-// failure is reported to the life once its own call has ended.
+// failure is reported to the pool once its own call has ended.
 type failure struct {
 	c   *exchange.Conn
 	err error
 }
 
-// New returns a loop for the requests of a plan.
-func New(session *exchange.Session, bounds exchange.Bounds, plan exchange.Plan) (*Loop, error) {
+// New returns a loop for the requests of a source.
+func New(state *exchange.RunState, bounds exchange.Bounds, source exchange.AttemptSource) (*Loop, error) {
 	l := &Loop{
-		clock: session.Clock, session: session,
+		clock: state.Clock, state: state,
 		in: make([]byte, readBytes), events: make([]unix.EpollEvent, eventsAtOnce),
 	}
-	l.life = exchange.NewLife(session, bounds, plan, l)
+	l.pool = exchange.NewConnectionPool(state, bounds, source, l)
 	var err error
-	if l.dialer, err = newDialer(session.Target); err != nil {
+	if l.dialer, err = newDialer(state.Target); err != nil {
 		return nil, err
 	}
 	if l.poll, err = newPoller(); err != nil {
@@ -76,33 +76,33 @@ func New(session *exchange.Session, bounds exchange.Bounds, plan exchange.Plan) 
 	return l, nil
 }
 
-// Wake makes the loop look at its plan again. Any goroutine may call it, also after the run.
+// Wake makes the loop look at its source again. Any goroutine may call it, also after the run.
 func (l *Loop) Wake() { l.poll.wake() }
 
 // Unsent returns how many requests were submitted and not sent, since the loop was stopped.
-func (l *Loop) Unsent() uint64 { return l.life.Unsent() }
+func (l *Loop) Unsent() uint64 { return l.pool.Unsent() }
 
-// Run sends what the plan has until that has ended and all answers are there. When stop ends nothing more is sent; when
-// the session's Abort does, nothing more is waited for.
+// Run sends what the source has until that has ended and all answers are there. When stop ends nothing more is sent; when
+// the Abort of the run does, nothing more is waited for.
 func (l *Loop) Run(stop context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	l.thread.Store(int64(unix.Gettid()))
-	if !l.session.Unhurried {
-		nice, restore := punctual.Thread(l.session.Target.Local)
+	if !l.state.ClosedLoop {
+		nice, restore := punctual.PrioritizeThread(l.state.Target.Local)
 		defer restore()
-		l.session.Nice.Store(int64(nice))
+		l.state.Nice.Store(int64(nice))
 	}
 	defer l.close()
 	defer context.AfterFunc(stop, l.Wake)()
-	defer context.AfterFunc(l.session.Abort, l.Wake)()
+	defer context.AfterFunc(l.state.Abort, l.Wake)()
 	for {
 		l.endings(stop)
 		again := l.turn()
-		if l.life.IsOver() {
+		if l.pool.IsOver() {
 			return
 		}
-		if len(l.hungry) > 0 {
+		if len(l.unread) > 0 {
 			again = 0
 		}
 		l.take(l.rest(again))
@@ -126,8 +126,8 @@ func (l *Loop) ProcessorTime() time.Duration {
 func (l *Loop) turn() (again int64) {
 	for range turnsAtOnce {
 		now := l.clock.Now()
-		again = l.life.Turn(now)
-		l.tell()
+		again = l.pool.Turn(now)
+		l.reportFailures()
 		if again > now {
 			break
 		}
@@ -139,10 +139,10 @@ func (l *Loop) turn() (again int64) {
 // endings looks whether the run is to end.
 func (l *Loop) endings(stop context.Context) {
 	if stop.Err() != nil {
-		l.life.Stop()
+		l.pool.Stop()
 	}
-	if l.session.Abort.Err() != nil {
-		l.life.GiveUp(l.clock.Now())
+	if l.state.Abort.Err() != nil {
+		l.pool.GiveUp(l.clock.Now())
 	}
 }
 
@@ -159,32 +159,32 @@ func (l *Loop) take(events []unix.EpollEvent) {
 			continue // closed by an event before this one
 		}
 		l.ready(s, ev.Events)
-		l.tell()
-		l.life.Turn(l.clock.Now())
-		l.tell()
+		l.reportFailures()
+		l.pool.Turn(l.clock.Now())
+		l.reportFailures()
 	}
 }
 
 // readOn reads what was left unread.
 func (l *Loop) readOn() {
-	hungry := l.hungry
-	l.hungry = nil
-	for _, s := range hungry {
+	unread := l.unread
+	l.unread = nil
+	for _, s := range unread {
 		if s.fd >= 0 {
 			l.read(s, true)
-			l.tell()
+			l.reportFailures()
 		}
 	}
 }
 
-// tell passes on that connections could not even begin to open.
-func (l *Loop) tell() {
+// reportFailures passes on that connections could not even begin to open.
+func (l *Loop) reportFailures() {
 	for len(l.failed) > 0 {
 		f := l.failed[0]
 		l.failed = l.failed[1:]
 		now := l.clock.Now()
-		started := f.c.Link.(*socket).shot.StartNS
-		l.life.OpenFailed(f.c, record.SaturatedUS(now-started), 0, f.err, now)
+		started := f.c.Link.(*socket).attempt.StartNS
+		l.pool.OpenFailed(f.c, record.SaturatedUS(now-started), 0, f.err, now)
 	}
 }
 
@@ -221,11 +221,11 @@ const (
 	ofLateNS   = 1e6
 )
 
-// socket is a connection of the life, and the request under way on it.
+// socket is a connection of the pool, and the request under way on it.
 type socket struct {
 	conn       *exchange.Conn
-	shot       *exchange.Shot // nil while idle
-	fd         int            // −1: closed
+	attempt    *exchange.Attempt // nil while idle
+	fd         int               // −1: closed
 	slot       int32
 	generation int32
 	connecting bool
@@ -234,8 +234,8 @@ type socket struct {
 }
 
 // Open begins to connect.
-func (l *Loop) Open(c *exchange.Conn, shot *exchange.Shot) {
-	s := &socket{conn: c, shot: shot, fd: -1, slot: -1, connecting: true}
+func (l *Loop) Open(c *exchange.Conn, attempt *exchange.Attempt) {
+	s := &socket{conn: c, attempt: attempt, fd: -1, slot: -1, connecting: true}
 	c.Link = s
 	fd, err := l.dialer.dial(c.Client().Client)
 	if err != nil {
@@ -243,7 +243,7 @@ func (l *Loop) Open(c *exchange.Conn, shot *exchange.Shot) {
 		return
 	}
 	s.fd = fd
-	l.settle(s)
+	l.assignSlot(s)
 	if err = l.poll.add(fd, s.slot, s.generation); err != nil {
 		l.failed = append(l.failed, failure{c, dialError(err)})
 	}
@@ -251,8 +251,8 @@ func (l *Loop) Open(c *exchange.Conn, shot *exchange.Shot) {
 
 func dialError(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 
-// settle gives a socket a slot.
-func (l *Loop) settle(s *socket) {
+// assignSlot gives a socket a slot.
+func (l *Loop) assignSlot(s *socket) {
 	if n := len(l.vacant); n > 0 {
 		s.slot = l.vacant[n-1]
 		l.vacant = l.vacant[:n-1]
@@ -283,26 +283,26 @@ func (l *Loop) connected(s *socket) {
 		err = unix.Errno(code)
 	}
 	now := l.clock.Now()
-	connectUS := record.SaturatedUS(now - s.shot.StartNS)
+	connectUS := record.SaturatedUS(now - s.attempt.StartNS)
 	if err != nil {
-		l.life.OpenFailed(s.conn, connectUS, 0, dialError(err), now)
+		l.pool.OpenFailed(s.conn, connectUS, 0, dialError(err), now)
 		return
 	}
 	s.connecting = false
-	l.life.Opened(s.conn, false, connectUS, 0, now)
+	l.pool.Opened(s.conn, false, connectUS, 0, now)
 }
 
 // Send writes a request.
-func (l *Loop) Send(c *exchange.Conn, shot *exchange.Shot) {
+func (l *Loop) Send(c *exchange.Conn, attempt *exchange.Attempt) {
 	s := c.Link.(*socket)
-	s.shot = shot
-	s.parser.Begin(shot.Method == "HEAD")
-	if shot.IsMember() {
-		s.parser.AskTold(shot.ReadsPages())
+	s.attempt = attempt
+	s.parser.Begin(attempt.Method == "HEAD")
+	if attempt.HasSession() {
+		s.parser.KeepSession(attempt.ReadsPages())
 	}
-	head := shot.Head
+	head := attempt.Head
 	if head == nil {
-		l.out = shot.AppendHTTP1(l.out[:0], l.session.Target.Host, l.session.Headers)
+		l.out = attempt.AppendHTTP1(l.out[:0], l.state.Target.Host, l.state.Headers)
 		head = l.out
 	}
 	l.write(s, head)
@@ -317,7 +317,7 @@ func (l *Loop) write(s *socket, b []byte) {
 	if err != nil {
 		// The server may have answered and closed without reading: what it said counts.
 		s.unwritten = nil
-		l.hungry = append(l.hungry, s)
+		l.unread = append(l.unread, s)
 		return
 	}
 	if n == len(b) {
@@ -338,7 +338,7 @@ func (l *Loop) read(s *socket, toTheEnd bool) {
 		case err == unix.EAGAIN:
 			return
 		case err != nil:
-			l.life.Closed(s.conn, err, l.clock.Now())
+			l.pool.Closed(s.conn, err, l.clock.Now())
 			return
 		case n == 0:
 			l.ended(s)
@@ -348,53 +348,53 @@ func (l *Loop) read(s *socket, toTheEnd bool) {
 			return
 		}
 	}
-	l.hungry = append(l.hungry, s)
+	l.unread = append(l.unread, s)
 }
 
 // took deals with bytes that have come. Those that nobody asked for end the connection.
 func (l *Loop) took(s *socket, b []byte) {
-	shot, now := s.shot, l.clock.Now()
-	if shot == nil {
-		l.life.Closed(s.conn, wire.ErrBadResponse, now)
+	attempt, now := s.attempt, l.clock.Now()
+	if attempt == nil {
+		l.pool.Closed(s.conn, wire.ErrBadResponse, now)
 		return
 	}
-	if shot.FirstNS == 0 {
-		shot.FirstNS = now
+	if attempt.FirstNS == 0 {
+		attempt.FirstNS = now
 	}
 	used, whole, err := s.parser.Feed(b)
 	switch {
 	case err != nil:
-		l.life.Closed(s.conn, err, now)
+		l.pool.Closed(s.conn, err, now)
 	case whole:
 		if used < len(b) || len(s.unwritten) > 0 {
 			s.parser.KeepAlive = false
 		}
-		s.shot = nil
-		l.life.Answered(s.conn, shot, &s.parser.Response, now)
+		s.attempt = nil
+		l.pool.Answered(s.conn, attempt, &s.parser.Response, now)
 	}
 }
 
 // ended deals with a connection that the server has closed.
 func (l *Loop) ended(s *socket) {
-	shot, now := s.shot, l.clock.Now()
-	if shot == nil || shot.FirstNS == 0 || s.parser.End() != nil {
-		l.life.Closed(s.conn, wire.ErrClosedEarly, now)
+	attempt, now := s.attempt, l.clock.Now()
+	if attempt == nil || attempt.FirstNS == 0 || s.parser.End() != nil {
+		l.pool.Closed(s.conn, wire.ErrClosedEarly, now)
 		return
 	}
-	s.shot = nil
-	l.life.Answered(s.conn, shot, &s.parser.Response, now)
+	s.attempt = nil
+	l.pool.Answered(s.conn, attempt, &s.parser.Response, now)
 }
 
 // Cancel is for connections with many requests at once, of which this loop has none.
-func (l *Loop) Cancel(*exchange.Conn, *exchange.Shot) {}
+func (l *Loop) Cancel(*exchange.Conn, *exchange.Attempt) {}
 
-// Came returns what has come of an answer.
-func (l *Loop) Came(c *exchange.Conn, shot *exchange.Shot) exchange.Partial {
+// Received returns what has come of an answer.
+func (l *Loop) Received(c *exchange.Conn, attempt *exchange.Attempt) exchange.PartialAnswer {
 	s := c.Link.(*socket)
-	if s.shot != shot || s.connecting {
-		return exchange.Partial{}
+	if s.attempt != attempt || s.connecting {
+		return exchange.PartialAnswer{}
 	}
-	return exchange.Partial{Status: s.parser.Status, Bytes: s.parser.Bytes, FirstNS: shot.FirstNS}
+	return exchange.PartialAnswer{Status: s.parser.Status, Bytes: s.parser.Bytes, FirstNS: attempt.FirstNS}
 }
 
 // Close closes a connection. One on which nothing is under way is reset: an orderly end would keep its port busy for a
@@ -409,7 +409,7 @@ func (l *Loop) hangUp(s *socket) {
 	if s.fd < 0 {
 		return
 	}
-	if !s.connecting && s.shot == nil {
+	if !s.connecting && s.attempt == nil {
 		_ = unix.SetsockoptLinger(s.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	}
 	_ = unix.Close(s.fd)

@@ -16,32 +16,32 @@ import (
 
 // single is a plan of one request, and the recorder of what became of it.
 type single struct {
-	shot *exchange.Shot
-	last record.Record
+	attempt *exchange.Attempt
+	last    record.Record
 }
 
-func (p *single) Next(now int64) (*exchange.Shot, int64) {
-	s := p.shot
-	p.shot = nil
+func (p *single) Next(now int64) (*exchange.Attempt, int64) {
+	s := p.attempt
+	p.attempt = nil
 	if s == nil {
 		return nil, exchange.Never
 	}
 	return s, now
 }
 
-func (p *single) Done(*exchange.Shot, record.ErrorKind, int64) bool { return false }
-func (p *single) Ended() bool                                       { return p.shot == nil }
-func (p *single) Start(time.Time) error                             { return nil }
-func (p *single) Skip(string)                                       {}
-func (p *single) Retried()                                          {}
-func (p *single) Add(r *record.Record)                              { p.last = *r }
+func (p *single) Done(*exchange.Attempt, record.ErrorKind, int64) bool { return false }
+func (p *single) Ended() bool                                          { return p.attempt == nil }
+func (p *single) Start(time.Time) error                                { return nil }
+func (p *single) Skip(string)                                          {}
+func (p *single) Retried()                                             {}
+func (p *single) Add(r *record.Record)                                 { p.last = *r }
 
 // loopTo returns a loop that sends one request to an address.
 func loopTo(t *testing.T, address string) (*Loop, *single) {
 	t.Helper()
 	headers, _ := wire.ParseHeaders(nil)
-	plan := &single{shot: &exchange.Shot{Hit: &exchange.Hit{Request: wire.Request{Method: "GET", Target: "/"}}}}
-	session := &exchange.Session{
+	plan := &single{attempt: &exchange.Attempt{LoggedRequest: &exchange.LoggedRequest{Request: wire.Request{Method: "GET", Target: "/"}}}}
+	session := &exchange.RunState{
 		Target: &target.Target{Host: "site.example", Addresses: []string{address}}, Headers: headers,
 		Clock: exchange.Clock{T0: time.Now()}, Timeout: 5 * time.Second, Recorder: plan,
 		Validators: exchange.NewValidators(nil), Health: &exchange.Health{}, Abort: context.Background(),
@@ -98,7 +98,7 @@ func TestNothingIsSentAfterAStop(t *testing.T) {
 	stop, cancel := context.WithCancel(context.Background())
 	cancel()
 	l.Run(stop)
-	if plan.shot == nil || plan.last != (record.Record{}) {
+	if plan.attempt == nil || plan.last != (record.Record{}) {
 		t.Errorf("it was stopped before it began, and sent: %+v", plan.last)
 	}
 }

@@ -17,7 +17,7 @@ const Supported = false
 type Loop struct{}
 
 // New returns an error.
-func New(*exchange.Session, exchange.Bounds, exchange.Plan) (*Loop, error) {
+func New(*exchange.RunState, exchange.Bounds, exchange.AttemptSource) (*Loop, error) {
 	return nil, errors.ErrUnsupported
 }
 

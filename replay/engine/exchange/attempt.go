@@ -1,4 +1,4 @@
-// A request of the log, one sending of it, the session of its client, and lists of what is in order of time.
+// A logged request, an attempt to send it, the session of its client, and lists in order of time.
 
 package exchange
 
@@ -7,8 +7,9 @@ import (
 	"plimsoll/replay/record"
 )
 
-// Hit is one request of a log: what to send, and what the log knows of its first answer.
-type Hit struct {
+// LoggedRequest is one request of a log: what to send, and what the log knows of its first answer. It may be shared:
+// simulated users send the same ones again and again.
+type LoggedRequest struct {
 	wire.Request
 	Client       uint32
 	Route        uint16
@@ -24,52 +25,51 @@ type Key struct {
 	Host   string
 }
 
-// Shot is one sending of a hit: its due instant, and what is measured of it. A shot is used once. Hits may be shared:
-// simulated users send the same ones again and again.
-type Shot struct {
-	*Hit
-	Client uint32 // the hit's own, or a simulated user
+// Attempt is one sending of a logged request: its due instant, and what is measured of it. It is used once.
+type Attempt struct {
+	*LoggedRequest
+	Client uint32 // the log's own, or a simulated user
 	Key    Key
 	DueNS  int64  // since the start of the run
 	Head   []byte // the request as it goes out over plain HTTP/1.x; nil: it is made when it is sent
-	Owner  any    // of the plan
+	Owner  any    // of the source
 
-	StartNS, FirstNS int64 // of the life and the transport; FirstNS 0: no byte came
+	StartNS, FirstNS int64 // of the pool and the transport; FirstNS 0: no byte came
 	ConnectUS, TLSUS uint32
 	Flags            record.Flags
 
-	lateNS      int64 // from due until it was submitted, which is the generator's own
-	retried     bool
-	member      Member // nil: a guest
-	conn        *Conn
-	links[Shot] // under way, or waiting
+	lateNS         int64 // from due until it was submitted, which is the generator's own
+	retried        bool
+	session        ClientSession // nil: a guest
+	conn           *Conn
+	links[Attempt] // under way, or waiting
 }
 
-// Of makes an empty shot one of a hit, by the client of the log.
-func (s *Shot) Of(hit *Hit, dueNS int64) *Shot {
-	s.Hit, s.Client, s.DueNS = hit, hit.Client, dueNS
-	return s
+// Of makes an empty attempt one of a logged request, by the client of the log.
+func (a *Attempt) Of(logged *LoggedRequest, dueNS int64) *Attempt {
+	a.LoggedRequest, a.Client, a.DueNS = logged, logged.Client, dueNS
+	return a
 }
 
-func (s *Shot) chain() *links[Shot] { return &s.links }
+func (a *Attempt) chain() *links[Attempt] { return &a.links }
 
-// sinceNS returns the instant from which a shot's time counts.
-func (s *Shot) sinceNS() int64 {
-	if s.StartNS != 0 {
-		return s.StartNS
+// sinceNS returns the instant from which an attempt's time counts.
+func (a *Attempt) sinceNS() int64 {
+	if a.StartNS != 0 {
+		return a.StartNS
 	}
-	return s.DueNS
+	return a.DueNS
 }
 
-// isStale reports whether a shot that failed before its first byte found a connection that the server had closed while
-// it was kept open, and should be sent again, as browsers do.
-func (s *Shot) isStale() bool {
-	return s.Flags&record.Reused != 0 && s.FirstNS == 0 && !s.retried && (s.Method == "GET" || s.Method == "HEAD")
+// isStale reports whether an attempt that failed before its first byte found a connection that the server had closed
+// while it was kept open, and should be sent again, as browsers do.
+func (a *Attempt) isStale() bool {
+	return a.Flags&record.Reused != 0 && a.FirstNS == 0 && !a.retried && (a.Method == "GET" || a.Method == "HEAD")
 }
 
-// Member keeps the session of a client of the log from answer to answer: of one that is logged in, or of a guest who
-// sends forms. Many goroutines may call it.
-type Member interface {
+// ClientSession keeps what a client of the log has from answer to answer: one that is logged in, or a guest who sends
+// forms. Safe for concurrent use.
+type ClientSession interface {
 	// IsGuest reports whether the client is not logged in.
 	IsGuest() bool
 	// ReadsPages reports whether the session wants the pages that its client gets.
@@ -78,47 +78,47 @@ type Member interface {
 	Body(r *wire.Request) string
 	// Cookie returns the Cookie header of a request; "" where the session has none for it.
 	Cookie(r *wire.Request) string
-	// Seen takes what the answer to a request tells. It reports whether that sends the member to the login.
-	Seen(r *wire.Request, told *wire.Told) (sentToLogin bool)
+	// Learn takes what the answer to a request holds for the session. It reports whether that sends the member to the login.
+	Learn(r *wire.Request, info *wire.SessionInfo) (sentToLogin bool)
 }
 
-// IsMember reports whether what the answer tells is wanted.
-func (s *Shot) IsMember() bool { return s.member != nil }
+// HasSession reports whether its client has a session, which learns from the answer.
+func (a *Attempt) HasSession() bool { return a.session != nil }
 
 // ReadsPages reports whether a page that comes as the answer is wanted.
-func (s *Shot) ReadsPages() bool { return s.member != nil && s.member.ReadsPages() }
+func (a *Attempt) ReadsPages() bool { return a.session != nil && a.session.ReadsPages() }
 
-// join gives a shot the session of its log's client, also where a simulated user sends it.
-func (s *Session) join(shot *Shot) {
-	if s.Members == nil {
+// findSession gives an attempt the session of its log's client, also where a simulated user sends it.
+func (s *RunState) findSession(a *Attempt) {
+	if s.Sessions == nil {
 		return
 	}
-	if member := s.Members[shot.Hit.Client]; member != nil {
-		shot.member = member
+	if session := s.Sessions[a.LoggedRequest.Client]; session != nil {
+		a.session = session
 	}
 }
 
-// dress puts the cookies and tokens of this moment into a member's request.
-func (s *Shot) dress() {
-	if s.member == nil {
+// applySession puts the cookies and tokens of this moment into a member's request.
+func (a *Attempt) applySession() {
+	if a.session == nil {
 		return
 	}
-	own := *s.Hit
-	own.Cookie = s.member.Cookie(&own.Request)
+	own := *a.LoggedRequest
+	own.Cookie = a.session.Cookie(&own.Request)
 	if own.Body != "" {
-		own.Body = s.member.Body(&own.Request)
+		own.Body = a.session.Body(&own.Request)
 	}
-	s.Hit = &own
-	s.Flags &^= record.Member
-	if own.Cookie != "" && !s.member.IsGuest() {
-		s.Flags |= record.Member
+	a.LoggedRequest = &own
+	a.Flags &^= record.Member
+	if own.Cookie != "" && !a.session.IsGuest() {
+		a.Flags |= record.Member
 	}
 }
 
-// hear passes on what an answer tells a member.
-func (s *Shot) hear(told *wire.Told) {
-	if s.member != nil && told != nil && s.member.Seen(&s.Request, told) && s.Flags&record.Member != 0 {
-		s.Flags |= record.SentToLogin
+// learnSession gives an answer to the session.
+func (a *Attempt) learnSession(info *wire.SessionInfo) {
+	if a.session != nil && info != nil && a.session.Learn(&a.Request, info) && a.Flags&record.Member != 0 {
+		a.Flags |= record.SentToLogin
 	}
 }
 
@@ -132,8 +132,8 @@ type element[T any] interface {
 }
 
 var (
-	_ element[Conn] = (*Conn)(nil)
-	_ element[Shot] = (*Shot)(nil)
+	_ element[Conn]    = (*Conn)(nil)
+	_ element[Attempt] = (*Attempt)(nil)
 )
 
 // linked is an element that is known by its address.

@@ -9,108 +9,108 @@ import (
 )
 
 // OpenFailed tells that a connection did not come about.
-func (l *Life) OpenFailed(c *Conn, connectUS, tlsUS uint32, err error, now int64) {
+func (p *ConnectionPool) OpenFailed(c *Conn, connectUS, tlsUS uint32, err error, now int64) {
 	if c.closed {
 		return
 	}
-	l.Health.ConnectFailed(err)
-	s := c.shots[0]
-	s.ConnectUS, s.TLSUS = connectUS, tlsUS
-	l.land(c, s)
-	l.close(c)
-	l.refill(c.client, now)
-	l.finish(s, now, Partial{}, KindOf(err))
+	p.Health.ConnectFailed(err)
+	a := c.attempts[0]
+	a.ConnectUS, a.TLSUS = connectUS, tlsUS
+	p.detach(c, a)
+	p.close(c)
+	p.refill(c.client, now)
+	p.finish(a, now, PartialAnswer{}, KindOf(err))
 }
 
 // Failed tells that one request of a connection has failed, while the connection goes on.
-func (l *Life) Failed(c *Conn, s *Shot, kind record.ErrorKind, now int64) {
-	if s.conn != c {
+func (p *ConnectionPool) Failed(c *Conn, a *Attempt, kind record.ErrorKind, now int64) {
+	if a.conn != c {
 		return
 	}
-	came := l.transport.Came(c, s)
-	l.land(c, s)
-	l.release(c, now)
-	l.finish(s, now, came, kind)
+	received := p.transport.Received(c, a)
+	p.detach(c, a)
+	p.release(c, now)
+	p.finish(a, now, received, kind)
 }
 
 // Refused tells that the server has not looked at a request and will not: it is sent again, once.
-func (l *Life) Refused(c *Conn, s *Shot, now int64) {
-	if s.conn != c {
+func (p *ConnectionPool) Refused(c *Conn, a *Attempt, now int64) {
+	if a.conn != c {
 		return
 	}
-	l.land(c, s)
-	l.release(c, now)
-	if s.retried {
-		l.finish(s, now, Partial{}, record.H2Refused)
+	p.detach(c, a)
+	p.release(c, now)
+	if a.retried {
+		p.finish(a, now, PartialAnswer{}, record.H2Refused)
 		return
 	}
-	l.again(s, now)
+	p.again(a, now)
 }
 
 // Leaving tells that a connection takes no more requests; those under way may still be answered.
-func (l *Life) Leaving(c *Conn, now int64) {
+func (p *ConnectionPool) Leaving(c *Conn, now int64) {
 	if c.closed {
 		return
 	}
 	c.room, c.leaving = 0, true
 	c.client.conns = without(c.client.conns, c)
-	if len(c.shots) == 0 {
-		l.close(c)
+	if len(c.attempts) == 0 {
+		p.close(c)
 	}
-	l.refill(c.client, now)
+	p.refill(c.client, now)
 }
 
 // Closed tells that a connection has ended, and how. What was under way on it is sent again, where a browser would.
-func (l *Life) Closed(c *Conn, err error, now int64) {
+func (p *ConnectionPool) Closed(c *Conn, err error, now int64) {
 	if c.closed {
 		return
 	}
-	shots := slices.Clone(c.shots)
-	came := make([]Partial, len(shots))
-	for i, s := range shots {
-		came[i] = l.transport.Came(c, s)
-		l.land(c, s)
+	attempts := slices.Clone(c.attempts)
+	received := make([]PartialAnswer, len(attempts))
+	for i, a := range attempts {
+		received[i] = p.transport.Received(c, a)
+		p.detach(c, a)
 	}
-	l.close(c)
-	for i, s := range shots {
-		s.FirstNS = came[i].FirstNS
-		if s.isStale() && l.Abort.Err() == nil {
-			l.again(s, now)
+	p.close(c)
+	for i, a := range attempts {
+		a.FirstNS = received[i].FirstNS
+		if a.isStale() && p.Abort.Err() == nil {
+			p.again(a, now)
 		} else {
-			l.finish(s, now, came[i], KindOf(err))
+			p.finish(a, now, received[i], KindOf(err))
 		}
 	}
-	l.refill(c.client, now)
+	p.refill(c.client, now)
 }
 
 // again sends a request once more, as browsers do when a kept-open connection turns out to be closed.
-func (l *Life) again(s *Shot, now int64) {
-	if l.stopped {
-		l.unsent++
-		l.done(s, record.None, now)
+func (p *ConnectionPool) again(a *Attempt, now int64) {
+	if p.stopped {
+		p.unsent++
+		p.done(a, record.None, now)
 		return
 	}
-	s.retried = true
-	s.FirstNS, s.ConnectUS, s.TLSUS = 0, 0, 0
-	s.Flags &^= record.Reused | record.HTTP2
-	l.Recorder.Retried()
-	l.place(s, now)
+	a.retried = true
+	a.FirstNS, a.ConnectUS, a.TLSUS = 0, 0, 0
+	a.Flags &^= record.Reused | record.HTTP2
+	p.Recorder.Retried()
+	p.place(a, now)
 }
 
 // Stop lets what is under way finish and forgets what waits.
-func (l *Life) Stop() {
-	l.stopped = true
-	for s := l.waiting.first; s != nil; s = l.waiting.first {
-		l.giveUpWaiting(s)
-		l.unsent++
-		l.done(s, record.None, s.DueNS)
+func (p *ConnectionPool) Stop() {
+	p.stopped = true
+	for a := p.waiting.first; a != nil; a = p.waiting.first {
+		p.giveUpWaiting(a)
+		p.unsent++
+		p.done(a, record.None, a.DueNS)
 	}
 }
 
 // GiveUp ends all that is under way.
-func (l *Life) GiveUp(now int64) {
-	l.Stop()
-	for s := l.flying.first; s != nil; s = l.flying.first {
-		l.giveUp(s, record.Aborted, now)
+func (p *ConnectionPool) GiveUp(now int64) {
+	p.Stop()
+	for a := p.inFlight.first; a != nil; a = p.inFlight.first {
+		p.giveUp(a, record.Aborted, now)
 	}
 }

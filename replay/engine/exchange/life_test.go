@@ -10,7 +10,7 @@ import (
 	"plimsoll/replay/record"
 )
 
-// story is what happens to a life, line by line: at which millisecond, what, and after the arrow all that the life does.
+// story is what happens to a pool, line by line: at which millisecond, what, and after the arrow all that the pool does.
 type story struct {
 	says   string
 	bounds Bounds // where one is 0, it does not matter
@@ -241,7 +241,7 @@ var retries = []story{
 		1910 answered a2 → a2 ok 200 lag=947 first=960 total=960 reused queued own`},
 }
 
-// runStory gives a life one line after the other.
+// runStory gives a pool one line after the other.
 func runStory(t *testing.T, row story) {
 	s := newScene(t, row.bounds.orLoose(), row.tls)
 	for _, line := range strings.Split(strings.TrimSpace(row.lines), "\n") {

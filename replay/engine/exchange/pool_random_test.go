@@ -12,7 +12,7 @@ import (
 	"plimsoll/replay/record"
 )
 
-// mob tells a life whatever a driver may tell it, in any order.
+// mob tells a pool whatever a driver may tell it, in any order.
 type mob struct {
 	*scene
 	dice *rand.Rand
@@ -28,12 +28,12 @@ func pick[T any](m *mob, from []T) T { return from[m.dice.IntN(len(from))] }
 func (m *mob) step() {
 	switch {
 	case m.one(3):
-		spec := fmt.Sprintf("%c%d%s%s%s", 'a'+m.dice.IntN(4), len(m.shots)+1,
+		spec := fmt.Sprintf("%c%d%s%s%s", 'a'+m.dice.IntN(4), len(m.attempts)+1,
 			pick(m, []string{"", "", ":h2", ":h2", ":1.0"}), pick(m, []string{"", "", "", ":HEAD", ":POST"}),
 			pick(m, []string{"", "", "", ":late", ":leaves", ":absolute", ":304"}))
 		m.add(spec)
 	case m.one(2):
-		m.until(m.now + m.dice.Int64N(m.life.Timeout.Nanoseconds()/4))
+		m.until(m.now + m.dice.Int64N(m.pool.Timeout.Nanoseconds()/4))
 	case len(m.conns) > 0:
 		m.happen(m.conns[max(0, len(m.conns)-1-m.dice.IntN(12))])
 	}
@@ -46,78 +46,78 @@ func (m *mob) step() {
 func (m *mob) happen(c *Conn) {
 	switch {
 	case c.closed:
-		m.late(c, pick(m, m.shots))
+		m.late(c, pick(m, m.attempts))
 	case c.isOpening() && m.one(5):
-		m.life.OpenFailed(c, 1, 1, errorOf["refused"], m.now)
+		m.pool.OpenFailed(c, 1, 1, errorOf["refused"], m.now)
 	case c.isOpening():
 		m.opened(c, c.client.key.HTTP2 && !m.one(30))
 	case m.one(10):
-		m.life.Closed(c, pick(m, []error{errorOf["closed"], errorOf["reset"], errorOf["garbage"], errors.New("new")}), m.now)
+		m.pool.Closed(c, pick(m, []error{errorOf["closed"], errorOf["reset"], errorOf["garbage"], errors.New("new")}), m.now)
 	case c.http2 && m.one(4):
-		m.life.Allow(c, m.dice.IntN(4), m.now)
+		m.pool.Allow(c, m.dice.IntN(4), m.now)
 	case c.http2 && m.one(6):
-		m.life.Leaving(c, m.now)
-	case len(c.shots) > 0:
-		m.progress(c, pick(m, c.shots))
+		m.pool.Leaving(c, m.now)
+	case len(c.attempts) > 0:
+		m.progress(c, pick(m, c.attempts))
 	}
 }
 
 // progress lets something come of a request.
-func (m *mob) progress(c *Conn, one *Shot) {
+func (m *mob) progress(c *Conn, one *Attempt) {
 	switch {
 	case m.one(4):
 		m.part(c, one, 200, m.dice.Int64N(100))
 	case c.http2 && m.one(4):
-		m.life.Refused(c, one, m.now)
+		m.pool.Refused(c, one, m.now)
 	case c.http2 && m.one(6):
-		m.life.Failed(c, one, record.BadResponse, m.now)
+		m.pool.Failed(c, one, record.BadResponse, m.now)
 	default:
 		m.answered(c, one, pick(m, []string{"200", "304", "500", "v1", "close"}))
 	}
 }
 
 // late tells what was on its way when a connection was closed, which changes nothing.
-func (m *mob) late(c *Conn, one *Shot) {
+func (m *mob) late(c *Conn, one *Attempt) {
 	m.heard = nil
-	m.life.Opened(c, m.one(2), 1, 1, m.now)
-	m.life.OpenFailed(c, 1, 1, errorOf["refused"], m.now)
-	m.life.Answered(c, one, &c.Link.(*pipe).answer, m.now)
-	m.life.Failed(c, one, record.BadResponse, m.now)
-	m.life.Refused(c, one, m.now)
-	m.life.Closed(c, errorOf["closed"], m.now)
-	m.life.Allow(c, 3, m.now)
-	m.life.Leaving(c, m.now)
+	m.pool.Opened(c, m.one(2), 1, 1, m.now)
+	m.pool.OpenFailed(c, 1, 1, errorOf["refused"], m.now)
+	m.pool.Answered(c, one, &c.Link.(*pipe).answer, m.now)
+	m.pool.Failed(c, one, record.BadResponse, m.now)
+	m.pool.Refused(c, one, m.now)
+	m.pool.Closed(c, errorOf["closed"], m.now)
+	m.pool.Allow(c, 3, m.now)
+	m.pool.Leaving(c, m.now)
 	if m.heard != nil {
 		m.t.Errorf("what came late for a closed connection led to %q", m.heard)
 	}
 }
 
-// end ends a life in one of the three ways.
+// end ends a pool in one of the three ways.
 func (m *mob) end(how int) {
 	m.ended = true
 	switch how {
 	case 1:
-		m.life.Stop()
+		m.pool.Stop()
 	case 2:
 		m.abort()
-		m.life.GiveUp(m.now)
-		if !m.life.IsOver() {
+		m.pool.GiveUp(m.now)
+		if !m.pool.IsOver() {
 			m.t.Error("given up, and not over")
 		}
 	}
 	m.check()
-	for steps := 0; !m.life.IsOver(); steps++ {
+	for steps := 0; !m.pool.IsOver(); steps++ {
 		if steps > 1000 {
 			m.t.Fatal("it does not come to its end")
 		}
-		m.until(m.now + m.dice.Int64N(m.life.Timeout.Nanoseconds()))
+		m.until(m.now + m.dice.Int64N(m.pool.Timeout.Nanoseconds()))
 		m.happen(pick(m, m.conns))
 	}
 	m.finish()
 	m.all = append(m.all, m.heard...)
 }
 
-// Every request is recorded, skipped or unsent, once; and a life that is over keeps nothing.
+// Every request is recorded, skipped or unsent, once; and a pool that is over keeps nothing.
 func TestALifeLosesNothing(t *testing.T) {
 	heard := ""
 	for seed := range 300 {

@@ -16,24 +16,24 @@ import (
 	"plimsoll/replay/record"
 )
 
-// scene is a life with a fake clock. The scene itself is its plan, its transport and its recorder, and keeps in words
-// what the life asks of them.
+// scene is a pool with a fake clock. The scene itself is its plan, its transport and its recorder, and keeps in words
+// what the pool asks of them.
 type scene struct {
 	t     testing.TB
-	life  *Life
+	pool  *ConnectionPool
 	now   int64
 	abort context.CancelFunc
 	heard []string // since the last input
 
-	plan    []*Shot
-	shots   []*Shot // all there were, by line of the log from 1
-	names   map[*Shot]string
-	fates   map[*Shot]*fate
-	last    record.Record
-	leaving map[*Shot]bool // their clients do not come back
-	skipped string         // the reason that the recorder was told and the plan was not yet
-	ended   bool           // nothing more is planned
-	conns   []*Conn        // all there were, by number from 1
+	plan     []*Attempt
+	attempts []*Attempt // all there were, by line of the log from 1
+	names    map[*Attempt]string
+	fates    map[*Attempt]*fate
+	last     record.Record
+	leaving  map[*Attempt]bool // their clients do not come back
+	skipped  string            // the reason that the recorder was told and the plan was not yet
+	ended    bool              // nothing more is planned
+	conns    []*Conn           // all there were, by number from 1
 }
 
 // fate counts what became of a request.
@@ -44,7 +44,7 @@ type pipe struct {
 	number   int
 	openedNS int64
 	closed   bool
-	came     map[*Shot]Partial
+	came     map[*Attempt]PartialAnswer
 	answer   wire.Response // as drivers do, it has room for one answer
 }
 
@@ -57,9 +57,9 @@ func newScene(t testing.TB, bounds Bounds, tls bool) *scene {
 	t.Cleanup(cancel)
 	s := &scene{
 		t: t, now: 1, abort: cancel,
-		names: map[*Shot]string{}, fates: map[*Shot]*fate{}, leaving: map[*Shot]bool{},
+		names: map[*Attempt]string{}, fates: map[*Attempt]*fate{}, leaving: map[*Attempt]bool{},
 	}
-	s.life = NewLife(&Session{
+	s.pool = NewConnectionPool(&RunState{
 		Target: &target.Target{Host: "site.example", TLS: tls}, Headers: headers, Timeout: time.Second,
 		Warmup: 2 * time.Millisecond, Recorder: s, Validators: NewValidators(nil), Health: &Health{}, Abort: abort,
 	}, bounds, s, s)
@@ -71,10 +71,10 @@ func (s *scene) hear(format string, args ...any) {
 }
 
 // add plans a request that is due now, as "a1:POST:h2" says: request 1 of client a, and what is special about it.
-func (s *scene) add(text string) *Shot {
+func (s *scene) add(text string) *Attempt {
 	words := strings.Split(text, ":")
-	one := new(Shot).Of(&Hit{
-		Request: wire.Request{Method: "GET", Target: "/"}, Client: uint32(text[0]), Line: uint64(len(s.shots) + 1),
+	one := new(Attempt).Of(&LoggedRequest{
+		Request: wire.Request{Method: "GET", Target: "/"}, Client: uint32(text[0]), Line: uint64(len(s.attempts) + 1),
 	}, s.now)
 	one.Key = Key{Client: one.Client}
 	for _, word := range words[1:] {
@@ -95,14 +95,14 @@ func (s *scene) add(text string) *Shot {
 			one.Method = word
 		}
 	}
-	s.shots, s.plan = append(s.shots, one), append(s.plan, one)
+	s.attempts, s.plan = append(s.attempts, one), append(s.plan, one)
 	s.names[one], s.fates[one] = words[0], &fate{}
 	return one
 }
 
 // The plan.
 
-func (s *scene) Next(now int64) (*Shot, int64) {
+func (s *scene) Next(now int64) (*Attempt, int64) {
 	if len(s.plan) == 0 {
 		return nil, Never
 	}
@@ -112,7 +112,7 @@ func (s *scene) Next(now int64) (*Shot, int64) {
 	return one, now
 }
 
-func (s *scene) Done(one *Shot, _ record.ErrorKind, _ int64) bool {
+func (s *scene) Done(one *Attempt, _ record.ErrorKind, _ int64) bool {
 	f := s.fates[one]
 	f.told++
 	if s.skipped != "" {
@@ -120,7 +120,7 @@ func (s *scene) Done(one *Shot, _ record.ErrorKind, _ int64) bool {
 		s.hear("%s skipped: %s", s.names[one], s.skipped)
 		s.skipped = ""
 	}
-	if !s.life.stopped && f.recorded+f.skipped != 1 || f.submitted != 1 || f.told != 1 {
+	if !s.pool.stopped && f.recorded+f.skipped != 1 || f.submitted != 1 || f.told != 1 {
 		s.t.Errorf("%s: %+v", s.names[one], *f)
 	}
 	return s.leaving[one]
@@ -130,26 +130,26 @@ func (s *scene) Ended() bool { return s.ended && len(s.plan) == 0 }
 
 // The transport.
 
-func (s *scene) Open(c *Conn, one *Shot) {
+func (s *scene) Open(c *Conn, one *Attempt) {
 	s.conns = append(s.conns, c)
-	c.Link = &pipe{number: len(s.conns), openedNS: s.now, came: map[*Shot]Partial{}}
+	c.Link = &pipe{number: len(s.conns), openedNS: s.now, came: map[*Attempt]PartialAnswer{}}
 	s.hear("open %d %s", len(s.conns), s.names[one])
 }
 
-func (s *scene) Send(c *Conn, one *Shot) {
+func (s *scene) Send(c *Conn, one *Attempt) {
 	p := c.Link.(*pipe)
 	if p.closed {
 		s.t.Errorf("%s is sent on connection %d, which is closed", s.names[one], p.number)
 	}
 	p.answer = wire.Response{}
 	asks := ""
-	if head := string(one.AppendHTTP1(nil, "site.example", s.life.Headers)); strings.Contains(head, "If-None-Match: \"v1\"") {
+	if head := string(one.AppendHTTP1(nil, "site.example", s.pool.Headers)); strings.Contains(head, "If-None-Match: \"v1\"") {
 		asks = " if not v1"
 	}
 	s.hear("send %s %d%s", s.names[one], p.number, asks)
 }
 
-func (s *scene) Cancel(c *Conn, one *Shot) {
+func (s *scene) Cancel(c *Conn, one *Attempt) {
 	if p := c.Link.(*pipe); p.closed || !c.http2 {
 		s.t.Errorf("%s is cancelled on connection %d", s.names[one], p.number)
 	}
@@ -165,7 +165,7 @@ func (s *scene) Close(c *Conn) {
 	s.hear("close %d", p.number)
 }
 
-func (s *scene) Came(c *Conn, one *Shot) Partial { return c.Link.(*pipe).came[one] }
+func (s *scene) Received(c *Conn, one *Attempt) PartialAnswer { return c.Link.(*pipe).came[one] }
 
 // The recorder.
 
@@ -177,7 +177,7 @@ func (s *scene) Retried() { s.hear("again") }
 
 func (s *scene) Add(r *record.Record) {
 	s.last = *r
-	one := s.shots[r.Line-1]
+	one := s.attempts[r.Line-1]
 	s.fates[one].recorded++
 	text := s.names[one] + " " + strings.Replace(r.Error.String(), "none", "ok", 1)
 	for _, n := range []struct {
@@ -200,15 +200,15 @@ func (s *scene) Add(r *record.Record) {
 	s.hear("%s", text)
 }
 
-// What is told to the life.
+// What is told to the pool.
 
-// until lets time pass, with every turn that the life asks for on the way.
+// until lets time pass, with every turn that the pool asks for on the way.
 func (s *scene) until(ns int64) {
 	for turns := 0; ; turns++ {
 		if turns > 10_000 {
-			s.t.Fatal("the life asks for turns without end")
+			s.t.Fatal("the pool asks for turns without end")
 		}
-		again := s.life.Turn(s.now)
+		again := s.pool.Turn(s.now)
 		s.check()
 		switch {
 		case again <= s.now:
@@ -223,24 +223,24 @@ func (s *scene) until(ns int64) {
 func (s *scene) opened(c *Conn, http2 bool) {
 	took := s.now - c.Link.(*pipe).openedNS
 	tls := int64(0)
-	if s.life.Target.TLS {
+	if s.pool.Target.TLS {
 		tls = took / 2
 	}
-	s.life.Opened(c, http2, record.SaturatedUS(took-tls), record.SaturatedUS(tls), s.now)
+	s.pool.Opened(c, http2, record.SaturatedUS(took-tls), record.SaturatedUS(tls), s.now)
 }
 
 // part lets some bytes of an answer come.
-func (s *scene) part(c *Conn, one *Shot, status int, bytes int64) {
+func (s *scene) part(c *Conn, one *Attempt, status int, bytes int64) {
 	came := c.Link.(*pipe).came
 	first := came[one].FirstNS
 	if first == 0 {
 		first = s.now
 	}
-	came[one] = Partial{Status: status, Bytes: bytes, FirstNS: first}
+	came[one] = PartialAnswer{Status: status, Bytes: bytes, FirstNS: first}
 }
 
 // answered gives a request its whole answer: a 200 without a body, unless the words say otherwise.
-func (s *scene) answered(c *Conn, one *Shot, words ...string) {
+func (s *scene) answered(c *Conn, one *Attempt, words ...string) {
 	status, more := "200", ""
 	for _, word := range words {
 		switch word {
@@ -263,7 +263,7 @@ func (s *scene) answered(c *Conn, one *Shot, words ...string) {
 	if one.FirstNS = p.came[one].FirstNS; one.FirstNS == 0 {
 		one.FirstNS = s.now
 	}
-	s.life.Answered(c, one, &p.answer, s.now)
+	s.pool.Answered(c, one, &p.answer, s.now)
 }
 
 // errorOf is how a connection ends.
@@ -284,10 +284,10 @@ func (s *scene) give(input string) {
 	}
 	switch words[0] {
 	case "stop":
-		s.life.Stop()
+		s.pool.Stop()
 	case "abort":
 		s.abort()
-		s.life.GiveUp(s.now)
+		s.pool.GiveUp(s.now)
 	}
 }
 
@@ -297,11 +297,11 @@ func (s *scene) giveShot(verb, word string, parts []string) bool {
 		s.add(word)
 		return true
 	}
-	i := slices.IndexFunc(s.shots, func(one *Shot) bool { return s.names[one] == parts[0] })
+	i := slices.IndexFunc(s.attempts, func(one *Attempt) bool { return s.names[one] == parts[0] })
 	if i < 0 {
 		return false
 	}
-	one := s.shots[i]
+	one := s.attempts[i]
 	switch c := one.conn; verb {
 	case "came":
 		bytes, _ := strconv.Atoi(parts[2])
@@ -310,9 +310,9 @@ func (s *scene) giveShot(verb, word string, parts []string) bool {
 	case "answered":
 		s.answered(c, one, parts[1:]...)
 	case "failed":
-		s.life.Failed(c, one, record.BadResponse, s.now)
+		s.pool.Failed(c, one, record.BadResponse, s.now)
 	case "unheard":
-		s.life.Refused(c, one, s.now)
+		s.pool.Refused(c, one, s.now)
 	default:
 		return false
 	}
@@ -330,14 +330,14 @@ func (s *scene) giveConn(verb string, parts []string) bool {
 	case "opened":
 		s.opened(c, len(parts) > 1)
 	case "refused":
-		s.life.OpenFailed(c, record.SaturatedUS(s.now-c.Link.(*pipe).openedNS), 0, errorOf[verb], s.now)
+		s.pool.OpenFailed(c, record.SaturatedUS(s.now-c.Link.(*pipe).openedNS), 0, errorOf[verb], s.now)
 	case "closed", "reset", "garbage":
-		s.life.Closed(c, errorOf[verb], s.now)
+		s.pool.Closed(c, errorOf[verb], s.now)
 	case "allow":
 		room, _ := strconv.Atoi(parts[1])
-		s.life.Allow(c, room, s.now)
+		s.pool.Allow(c, room, s.now)
 	case "leaving":
-		s.life.Leaving(c, s.now)
+		s.pool.Leaving(c, s.now)
 	default:
 		return false
 	}

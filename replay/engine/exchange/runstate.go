@@ -14,24 +14,24 @@ import (
 	"plimsoll/replay/record"
 )
 
-// Session is what all lives of one run share.
-type Session struct {
+// RunState is what all connection pools of a run share.
+type RunState struct {
 	Target     *target.Target
 	Headers    *wire.Headers
 	Clock      Clock
 	Timeout    time.Duration // start → last byte
-	Warmup     time.Duration // shots due before it are marked
+	Warmup     time.Duration // attempts due before it are marked
 	Recorder   Recorder
 	Validators *Validators
-	Members    map[uint32]Member // by the log's client; nil: all are guests
+	Sessions   map[uint32]ClientSession // by the log's client; nil: all are guests
 	Health     *Health
 	Abort      context.Context // cancelled: what is in flight is given up
-	Unhurried  bool            // nothing is due at an instant of its own: those who send need no precedence
+	ClosedLoop bool            // nothing is due at an instant of its own: those who send need no precedence
 
-	// Set by those who drive lives, once they know.
+	// Set by those who drive pools, once they know.
 	Nice atomic.Int64 // of their threads
 
-	queued atomic.Int64 // requests of all lives that wait for a connection
+	queued atomic.Int64 // requests of all pools that wait for a connection
 }
 
 // Recorder takes what the engine measures.
@@ -48,12 +48,12 @@ type Clock struct{ T0 time.Time }
 // Now returns the nanoseconds since the start of the run.
 func (c Clock) Now() int64 { return int64(time.Since(c.T0)) }
 
-// Plan says what is due when.
-type Plan interface {
+// AttemptSource gives the requests that are due.
+type AttemptSource interface {
 	// Next returns a request that is due at now; else nil, and when to ask again.
-	Next(now int64) (s *Shot, againNS int64)
+	Next(now int64) (a *Attempt, againNS int64)
 	// Done tells that a request has ended, or was skipped. It returns whether its client will not come back.
-	Done(s *Shot, kind record.ErrorKind, now int64) (leaves bool)
+	Done(a *Attempt, kind record.ErrorKind, now int64) (leaves bool)
 	// Ended reports whether nothing is to come but by Done.
 	Ended() bool
 }
@@ -61,39 +61,39 @@ type Plan interface {
 // Never is later than any run ends.
 const Never = int64(1) << 62
 
-// Transport does what a life decides. Its methods do not block and do not call the life; results arrive later.
+// Transport does what a pool decides. Its methods do not block and do not call the pool; results arrive later.
 type Transport interface {
-	Open(c *Conn, s *Shot) // opens a connection for a request; → Opened, OpenFailed
-	Send(c *Conn, s *Shot) // → Answered, Failed, Refused, Closed
-	Cancel(c *Conn, s *Shot)
+	Open(c *Conn, a *Attempt) // opens a connection for a request; → Opened, OpenFailed
+	Send(c *Conn, a *Attempt) // → Answered, Failed, Refused, Closed
+	Cancel(c *Conn, a *Attempt)
 	Close(c *Conn)
-	Came(c *Conn, s *Shot) Partial
+	Received(c *Conn, a *Attempt) PartialAnswer
 }
 
-// Partial is what has come of an answer.
-type Partial struct {
+// PartialAnswer is what has come of an answer.
+type PartialAnswer struct {
 	Status  int
 	Bytes   int64
 	FirstNS int64
 }
 
-// Bounds are the limits of a life.
+// Bounds are the limits of a pool.
 type Bounds struct {
 	IdleTimeout    time.Duration // how long a connection is kept open without requests
-	MaxConnections int           // open at once, of all lives
-	Lives          *atomic.Int64 // that share them; nil: there is one
-	Number         int           // of this life, from 0
-	MaxQueued      int           // requests of all lives waiting for a connection; past that they are skipped
+	MaxConnections int           // open at once, of all pools
+	Pools          *atomic.Int64 // that share them; nil: there is one
+	Number         int           // of this pool, from 0
+	MaxQueued      int           // requests of all pools waiting for a connection; past that they are skipped
 	PerClient      int           // HTTP/1.1 connections of one client
-	Count          *atomic.Int64 // of the connections that are open, of all lives; nil: nobody asks
+	Count          *atomic.Int64 // of the connections that are open, of all pools; nil: nobody asks
 }
 
-// most returns this life's share of the connections.
+// most returns this pool's share of the connections.
 func (b *Bounds) most() int {
-	if b.Lives == nil {
+	if b.Pools == nil {
 		return b.MaxConnections
 	}
-	n := int(b.Lives.Load())
+	n := int(b.Pools.Load())
 	if b.Number < b.MaxConnections%n {
 		return b.MaxConnections/n + 1
 	}

@@ -1,4 +1,4 @@
-// Package netconn drives a life over Go's connections, with a goroutine for each: for TLS and HTTP/2, and for systems
+// Package netconn drives a pool over Go's connections, with a goroutine for each: for TLS and HTTP/2, and for systems
 // without event loops.
 package netconn
 
@@ -16,24 +16,24 @@ import (
 	"plimsoll/replay/record"
 )
 
-// Driver drives one life. All that happens to it happens under one lock; what it asks for is done after that, by
+// Driver drives one pool. All that happens to it happens under one lock; what it asks for is done after that, by
 // whoever held the lock.
 type Driver struct {
-	*exchange.Session
+	*exchange.RunState
 	resume  *sessions
 	sleep   punctual.Sleeper
 	mu      sync.Mutex
-	life    *exchange.Life
+	pool    *exchange.ConnectionPool
 	links   map[*link]struct{}
 	todo    []action
 	untilNS int64 // until when the schedule sleeps
 }
 
-// action is something that a life asked for.
+// action is something that a pool asked for.
 type action struct {
-	kind actionKind
-	link *link
-	shot *exchange.Shot
+	kind    actionKind
+	link    *link
+	attempt *exchange.Attempt
 }
 
 type actionKind uint8
@@ -44,28 +44,28 @@ const (
 	cancel
 )
 
-// New returns a driver for the requests of a plan.
-func New(session *exchange.Session, bounds exchange.Bounds, plan exchange.Plan) *Driver {
+// New returns a driver for the requests of a source.
+func New(state *exchange.RunState, bounds exchange.Bounds, source exchange.AttemptSource) *Driver {
 	d := &Driver{
-		Session: session, resume: newSessions(session.Target.Resume), sleep: punctual.NewSleeper(session.Clock.Now), links: map[*link]struct{}{},
+		RunState: state, resume: newSessions(state.Target.Resume), sleep: punctual.NewSleeper(state.Clock.Now), links: map[*link]struct{}{},
 	}
-	d.life = exchange.NewLife(session, bounds, plan, d)
+	d.pool = exchange.NewConnectionPool(state, bounds, source, d)
 	return d
 }
 
-// Wake makes the driver look at its plan again. Any goroutine may call it, also after the run.
+// Wake makes the driver look at its source again. Any goroutine may call it, also after the run.
 func (d *Driver) Wake() { d.sleep.Wake() }
 
 // Unsent returns how many requests were submitted and not sent, since the driver was stopped.
-func (d *Driver) Unsent() uint64 { return d.life.Unsent() }
+func (d *Driver) Unsent() uint64 { return d.pool.Unsent() }
 
-// Run sends what the plan has until that has ended and all answers are there. When stop ends nothing more is sent; when
-// the session's Abort does, nothing more is waited for.
+// Run sends what the source has until that has ended and all answers are there. When stop ends nothing more is sent; when
+// the Abort of the run does, nothing more is waited for.
 func (d *Driver) Run(stop context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if !d.Unhurried {
-		nice, restore := punctual.Thread(d.Target.Local)
+	if !d.ClosedLoop {
+		nice, restore := punctual.PrioritizeThread(d.Target.Local)
 		defer restore()
 		d.Nice.Store(int64(nice))
 	}
@@ -75,14 +75,14 @@ func (d *Driver) Run(stop context.Context) {
 	for {
 		d.mu.Lock()
 		if stop.Err() != nil {
-			d.life.Stop()
+			d.pool.Stop()
 		}
 		if d.Abort.Err() != nil {
-			d.life.GiveUp(d.Clock.Now())
+			d.pool.GiveUp(d.Clock.Now())
 		}
 		again := d.turn()
 		d.untilNS = again
-		over := d.life.IsOver()
+		over := d.pool.IsOver()
 		todo := d.taken()
 		d.mu.Unlock()
 		d.do(todo)
@@ -98,12 +98,12 @@ func (d *Driver) Run(stop context.Context) {
 	}
 }
 
-// tell lets something happen to the life, and does what it then asks for.
-func (d *Driver) tell(what func(life *exchange.Life, now int64)) {
+// update lets something happen to the pool, and does what it then asks for.
+func (d *Driver) update(what func(pool *exchange.ConnectionPool, now int64)) {
 	d.mu.Lock()
-	what(d.life, d.Clock.Now())
+	what(d.pool, d.Clock.Now())
 	again := d.turn()
-	wake := again < d.untilNS || d.life.IsOver()
+	wake := again < d.untilNS || d.pool.IsOver()
 	todo := d.taken()
 	d.mu.Unlock()
 	d.do(todo)
@@ -112,11 +112,11 @@ func (d *Driver) tell(what func(life *exchange.Life, now int64)) {
 	}
 }
 
-// turn lets the life send what is due. It returns when there is something to do again.
+// turn lets the pool send what is due. It returns when there is something to do again.
 func (d *Driver) turn() int64 {
 	for {
 		now := d.Clock.Now()
-		if again := d.life.Turn(now); again > now {
+		if again := d.pool.Turn(now); again > now {
 			return again
 		}
 	}
@@ -132,17 +132,17 @@ func (d *Driver) do(todo []action) {
 	for _, a := range todo {
 		switch a.kind {
 		case open:
-			go a.link.run(a.shot)
+			go a.link.run(a.attempt)
 		case send:
-			a.link.side.send(a.shot)
+			a.link.side.send(a.attempt)
 		case cancel:
-			a.link.side.cancel(a.shot)
+			a.link.side.cancel(a.attempt)
 		}
 	}
 }
 
 // Open has a connection opened.
-func (d *Driver) Open(c *exchange.Conn, s *exchange.Shot) {
+func (d *Driver) Open(c *exchange.Conn, s *exchange.Attempt) {
 	l := newLink(d, c)
 	d.links[l] = struct{}{}
 	c.Link = l
@@ -150,12 +150,12 @@ func (d *Driver) Open(c *exchange.Conn, s *exchange.Shot) {
 }
 
 // Send has a request written.
-func (d *Driver) Send(c *exchange.Conn, s *exchange.Shot) {
+func (d *Driver) Send(c *exchange.Conn, s *exchange.Attempt) {
 	d.todo = append(d.todo, action{send, c.Link.(*link), s})
 }
 
 // Cancel has a stream of HTTP/2 ended.
-func (d *Driver) Cancel(c *exchange.Conn, s *exchange.Shot) {
+func (d *Driver) Cancel(c *exchange.Conn, s *exchange.Attempt) {
 	d.todo = append(d.todo, action{cancel, c.Link.(*link), s})
 }
 
@@ -166,16 +166,16 @@ func (d *Driver) Close(c *exchange.Conn) {
 	l.close()
 }
 
-// Came returns what has come of an answer.
-func (d *Driver) Came(c *exchange.Conn, s *exchange.Shot) exchange.Partial {
-	return c.Link.(*link).side.came(s)
+// Received returns what has come of an answer.
+func (d *Driver) Received(c *exchange.Conn, s *exchange.Attempt) exchange.PartialAnswer {
+	return c.Link.(*link).side.received(s)
 }
 
-// link is a connection of the life: first an attempt, then a net.Conn.
+// link is a connection of the pool: first an attempt, then a net.Conn.
 type link struct {
 	driver *Driver
 	conn   *exchange.Conn
-	side   side // set before the life knows that the connection is open
+	side   side // set before the pool knows that the connection is open
 	cancel context.CancelFunc
 	ctx    context.Context
 
@@ -186,10 +186,10 @@ type link struct {
 
 // side speaks HTTP/1.x or HTTP/2 on a connection.
 type side interface {
-	send(s *exchange.Shot)
-	cancel(s *exchange.Shot)
-	came(s *exchange.Shot) exchange.Partial
-	read() // tells the life what comes, until the connection ends
+	send(s *exchange.Attempt)
+	cancel(s *exchange.Attempt)
+	received(s *exchange.Attempt) exchange.PartialAnswer
+	read() // tells the pool what comes, until the connection ends
 	over() // the connection was closed
 }
 
@@ -200,7 +200,7 @@ func newLink(d *Driver, c *exchange.Conn) *link {
 }
 
 // run opens the connection for a request and reads from it until it ends.
-func (l *link) run(s *exchange.Shot) {
+func (l *link) run(s *exchange.Attempt) {
 	defer l.cancel()
 	d, key := l.driver, l.conn.Client()
 	name := target.ServerName(s.Authority(d.Target.Host, d.Headers))
@@ -209,7 +209,7 @@ func (l *link) run(s *exchange.Shot) {
 	})
 	connectUS, tlsUS := record.SaturatedUS(connectNS), record.SaturatedUS(tlsNS)
 	if err != nil {
-		d.tell(func(life *exchange.Life, now int64) { life.OpenFailed(l.conn, connectUS, tlsUS, err, now) })
+		d.update(func(pool *exchange.ConnectionPool, now int64) { pool.OpenFailed(l.conn, connectUS, tlsUS, err, now) })
 		return
 	}
 	if !l.opened(conn) {
@@ -223,7 +223,7 @@ func (l *link) run(s *exchange.Shot) {
 		l.side = newHTTP1(l, conn)
 	}
 	defer l.side.over()
-	d.tell(func(life *exchange.Life, now int64) { life.Opened(l.conn, http2, connectUS, tlsUS, now) })
+	d.update(func(pool *exchange.ConnectionPool, now int64) { pool.Opened(l.conn, http2, connectUS, tlsUS, now) })
 	l.side.read()
 }
 
@@ -264,9 +264,9 @@ func (l *link) tcp() *net.TCPConn {
 	return tcp
 }
 
-// broken tells the life that the connection has ended.
+// broken tells the pool that the connection has ended.
 func (l *link) broken(err error) {
-	l.driver.tell(func(life *exchange.Life, now int64) { life.Closed(l.conn, err, now) })
+	l.driver.update(func(pool *exchange.ConnectionPool, now int64) { pool.Closed(l.conn, err, now) })
 }
 
 // mostSessions bounds the memory; past it the session that was used longest ago is forgotten.

@@ -22,7 +22,7 @@ type http1 struct {
 	unwritten atomic.Bool // a long request may not have left yet
 
 	mu      sync.Mutex
-	shot    *exchange.Shot // nil while idle
+	attempt *exchange.Attempt // nil while idle
 	firstNS int64
 	parser  wire.ResponseParser
 }
@@ -35,12 +35,12 @@ const (
 
 func newHTTP1(l *link, conn net.Conn) *http1 { return &http1{link: l, net: conn} }
 
-func (h *http1) send(s *exchange.Shot) {
+func (h *http1) send(s *exchange.Attempt) {
 	h.mu.Lock()
-	h.shot, h.firstNS = s, 0
+	h.attempt, h.firstNS = s, 0
 	h.parser.Begin(s.Method == "HEAD")
-	if s.IsMember() {
-		h.parser.AskTold(s.ReadsPages())
+	if s.HasSession() {
+		h.parser.KeepSession(s.ReadsPages())
 	}
 	h.mu.Unlock()
 	if len(s.Target)+len(s.Referer)+len(s.UserAgent)+len(s.Cookie)+len(s.Body) > bigHeadBytes {
@@ -55,7 +55,7 @@ func (h *http1) send(s *exchange.Shot) {
 }
 
 // write writes a request. When that fails, reading says what became of it.
-func (h *http1) write(s *exchange.Shot) {
+func (h *http1) write(s *exchange.Attempt) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	d := h.link.driver
@@ -66,17 +66,17 @@ func (h *http1) write(s *exchange.Shot) {
 	}
 }
 
-func (h *http1) cancel(*exchange.Shot) {}
+func (h *http1) cancel(*exchange.Attempt) {}
 
 func (h *http1) over() {}
 
-func (h *http1) came(s *exchange.Shot) exchange.Partial {
+func (h *http1) received(s *exchange.Attempt) exchange.PartialAnswer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.shot != s {
-		return exchange.Partial{}
+	if h.attempt != s {
+		return exchange.PartialAnswer{}
 	}
-	return exchange.Partial{Status: h.parser.Status, Bytes: h.parser.Bytes, FirstNS: h.firstNS}
+	return exchange.PartialAnswer{Status: h.parser.Status, Bytes: h.parser.Bytes, FirstNS: h.firstNS}
 }
 
 func (h *http1) read() {
@@ -104,7 +104,7 @@ func (h *http1) read() {
 func (h *http1) isIdle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.shot == nil
+	return h.attempt == nil
 }
 
 var bodies = sync.Pool{New: func() any { return new([bodyBytes]byte) }}
@@ -114,7 +114,7 @@ var bodies = sync.Pool{New: func() any { return new([bodyBytes]byte) }}
 func (h *http1) took(b []byte) bool {
 	d := h.link.driver
 	h.mu.Lock()
-	s := h.shot
+	s := h.attempt
 	if s == nil {
 		h.mu.Unlock()
 		h.link.broken(wire.ErrBadResponse)
@@ -138,20 +138,20 @@ func (h *http1) took(b []byte) bool {
 }
 
 // answered tells the life of a whole answer. It is called with the lock, and gives it back.
-func (h *http1) answered(s *exchange.Shot, answer wire.Response) {
+func (h *http1) answered(s *exchange.Attempt, answer wire.Response) {
 	firstNS := h.firstNS
-	h.shot = nil
+	h.attempt = nil
 	h.mu.Unlock()
-	h.link.driver.tell(func(life *exchange.Life, now int64) {
+	h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) {
 		s.FirstNS = firstNS
-		life.Answered(h.link.conn, s, &answer, now)
+		pool.Answered(h.link.conn, s, &answer, now)
 	})
 }
 
 // ended deals with the end of the connection, which may be that of an answer.
 func (h *http1) ended(err error) {
 	h.mu.Lock()
-	if s := h.shot; s != nil && errors.Is(err, io.EOF) && h.firstNS != 0 && h.parser.End() == nil {
+	if s := h.attempt; s != nil && errors.Is(err, io.EOF) && h.firstNS != 0 && h.parser.End() == nil {
 		answer := h.parser.Response
 		answer.KeepAlive = false
 		h.answered(s, answer)

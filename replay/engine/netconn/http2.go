@@ -26,7 +26,7 @@ type http2Side struct {
 	mu        sync.Mutex // of all below, and of writing frames
 	frames    *wire.HTTP2Frames
 	streams   map[uint32]*stream
-	ids       map[*exchange.Shot]uint32
+	ids       map[*exchange.Attempt]uint32
 	nextID    uint32
 	leaving   bool  // the server takes no more streams
 	unackedIn int64 // bytes of the connection's window that the server has not got back yet
@@ -34,7 +34,7 @@ type http2Side struct {
 
 // stream is one request under way.
 type stream struct {
-	shot      *exchange.Shot
+	attempt   *exchange.Attempt
 	answer    wire.Response
 	firstNS   int64
 	length    int64 // of the body, as the headers have it; −1: unknown
@@ -45,7 +45,7 @@ func newHTTP2(l *link, conn net.Conn) *http2Side {
 	out := newOutbox(func() { _ = conn.SetReadDeadline(l.driver.Clock.T0) }) // reading says what became of it
 	h := &http2Side{
 		link: l, out: out, frames: wire.NewHTTP2Frames(conn, out),
-		streams: map[uint32]*stream{}, ids: map[*exchange.Shot]uint32{}, nextID: 1,
+		streams: map[uint32]*stream{}, ids: map[*exchange.Attempt]uint32{}, nextID: 1,
 	}
 	h.frames.Greet()
 	go out.carry(conn)
@@ -54,27 +54,27 @@ func newHTTP2(l *link, conn net.Conn) *http2Side {
 
 func (h *http2Side) over() { h.out.finish(0) }
 
-func (h *http2Side) send(s *exchange.Shot) {
+func (h *http2Side) send(s *exchange.Attempt) {
 	d := h.link.driver
 	h.mu.Lock()
-	if h.leaving { // since the life chose this connection
+	if h.leaving { // since the pool chose this connection
 		h.mu.Unlock()
-		d.tell(func(life *exchange.Life, now int64) {
-			life.Leaving(h.link.conn, now)
-			life.Refused(h.link.conn, s, now)
+		d.update(func(pool *exchange.ConnectionPool, now int64) {
+			pool.Leaving(h.link.conn, now)
+			pool.Refused(h.link.conn, s, now)
 		})
 		return
 	}
 	defer h.mu.Unlock()
 	id := h.nextID
 	h.nextID += 2
-	h.streams[id] = &stream{shot: s, length: -1}
+	h.streams[id] = &stream{attempt: s, length: -1}
 	h.ids[s] = id
 	h.frames.Request(id, &s.Request, d.Target.Host, d.Headers)
 	h.out.Flush()
 }
 
-func (h *http2Side) cancel(s *exchange.Shot) {
+func (h *http2Side) cancel(s *exchange.Attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if id, known := h.ids[s]; known {
@@ -84,14 +84,14 @@ func (h *http2Side) cancel(s *exchange.Shot) {
 	}
 }
 
-func (h *http2Side) came(s *exchange.Shot) exchange.Partial {
+func (h *http2Side) received(s *exchange.Attempt) exchange.PartialAnswer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st := h.streams[h.ids[s]]
 	if st == nil {
-		return exchange.Partial{}
+		return exchange.PartialAnswer{}
 	}
-	return exchange.Partial{Status: st.answer.Status, Bytes: st.answer.Bytes, FirstNS: st.firstNS}
+	return exchange.PartialAnswer{Status: st.answer.Status, Bytes: st.answer.Bytes, FirstNS: st.firstNS}
 }
 
 // take ends a stream. It is called with the lock.
@@ -99,7 +99,7 @@ func (h *http2Side) take(id uint32) *stream {
 	st := h.streams[id]
 	if st != nil {
 		delete(h.streams, id)
-		delete(h.ids, st.shot)
+		delete(h.ids, st.attempt)
 	}
 	return st
 }
@@ -228,8 +228,8 @@ func (h *http2Side) onHeaders(f *http2.MetaHeadersFrame) bool {
 			st.answer.Status = status
 			st.answer.Version = wire.HTTP2Validator(f)
 			st.length = length
-			if st.shot.IsMember() {
-				st.answer.Told = wire.HTTP2Told(f, st.shot.ReadsPages())
+			if st.attempt.HasSession() {
+				st.answer.SessionInfo = wire.HTTP2Session(f, st.attempt.ReadsPages())
 			}
 		}
 	}
@@ -254,7 +254,7 @@ func (h *http2Side) onData(f *http2.DataFrame) bool {
 	st := h.streams[f.StreamID]
 	if st != nil {
 		st.answer.Bytes += int64(len(f.Data()))
-		st.answer.Told.Keep(f.Data())
+		st.answer.SessionInfo.Keep(f.Data())
 		st.unackedIn += size
 		if st.unackedIn > wire.HTTP2StreamWindow/4 && !f.StreamEnded() {
 			h.frames.Widen(f.StreamID, st.unackedIn)
@@ -288,7 +288,7 @@ func (h *http2Side) onSettings(f *http2.SettingsFrame) {
 	h.mu.Unlock()
 	h.out.Flush()
 	if given {
-		h.link.driver.tell(func(life *exchange.Life, now int64) { life.Allow(h.link.conn, room, now) })
+		h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) { pool.Allow(h.link.conn, room, now) })
 	}
 }
 
@@ -303,7 +303,7 @@ func (h *http2Side) onGoAway(f *http2.GoAwayFrame) {
 		}
 	}
 	h.mu.Unlock()
-	h.link.driver.tell(func(life *exchange.Life, now int64) { life.Leaving(h.link.conn, now) })
+	h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) { pool.Leaving(h.link.conn, now) })
 	for _, id := range refused {
 		h.refuse(id)
 	}
@@ -317,7 +317,7 @@ func (h *http2Side) end(id uint32) {
 		h.mu.Unlock()
 		return
 	}
-	noBody := st.shot.Method == "HEAD" || st.answer.Status == 304
+	noBody := st.attempt.Method == "HEAD" || st.answer.Status == 304
 	if st.answer.Status == 0 || st.length >= 0 && st.length != st.answer.Bytes && !noBody {
 		h.mu.Unlock()
 		h.fail(id, record.BadResponse)
@@ -325,13 +325,13 @@ func (h *http2Side) end(id uint32) {
 	}
 	h.take(id)
 	h.mu.Unlock()
-	h.link.driver.tell(func(life *exchange.Life, now int64) {
-		st.shot.FirstNS = st.firstNS
-		life.Answered(h.link.conn, st.shot, &st.answer, now)
+	h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) {
+		st.attempt.FirstNS = st.firstNS
+		pool.Answered(h.link.conn, st.attempt, &st.answer, now)
 	})
 }
 
-// fail tells the life that a stream has failed, where there is such a stream. What had come is still known then.
+// fail tells the pool that a stream has failed, where there is such a stream. What had come is still known then.
 func (h *http2Side) fail(id uint32, kind record.ErrorKind) bool {
 	h.mu.Lock()
 	st := h.streams[id]
@@ -339,8 +339,8 @@ func (h *http2Side) fail(id uint32, kind record.ErrorKind) bool {
 	if st == nil {
 		return false
 	}
-	h.link.driver.tell(func(life *exchange.Life, now int64) {
-		life.Failed(h.link.conn, st.shot, kind, now)
+	h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) {
+		pool.Failed(h.link.conn, st.attempt, kind, now)
 		h.mu.Lock()
 		h.take(id)
 		h.mu.Unlock()
@@ -353,7 +353,7 @@ func (h *http2Side) refuse(id uint32) bool {
 	st := h.take(id)
 	h.mu.Unlock()
 	if st != nil {
-		h.link.driver.tell(func(life *exchange.Life, now int64) { life.Refused(h.link.conn, st.shot, now) })
+		h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) { pool.Refused(h.link.conn, st.attempt, now) })
 	}
 	return st != nil
 }

@@ -32,8 +32,8 @@ const (
 // choose between them, not Go's.
 const SpareThreads = 2
 
-// Runtime sets Go's runtime up for sending on time, with so many threads more than cores, until it is restored.
-func Runtime(cores, spare, garbagePercent int) (restore func()) {
+// TuneRuntime sets Go's runtime up for sending on time, with so many threads more than cores, until it is restored.
+func TuneRuntime(cores, spare, garbagePercent int) (restore func()) {
 	threads := runtime.GOMAXPROCS(cores + spare)
 	percent := debug.SetGCPercent(garbagePercent)
 	return func() {
@@ -42,13 +42,13 @@ func Runtime(cores, spare, garbagePercent int) (restore func()) {
 	}
 }
 
-// Lateness returns by how many nanoseconds a thread that is set up as those that send woke too late: for so long, at
+// MeasureLateness returns by how many nanoseconds a thread that is set up as those that send woke too late: for so long, at
 // instants that are so far apart. One that it overslept counts by how late it is then, as a request would.
-func Lateness(lasts, apart time.Duration) []int64 {
+func MeasureLateness(lasts, apart time.Duration) []int64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer Runtime(runtime.NumCPU(), SpareThreads, RareCollections)()
-	_, restore := Thread(false)
+	defer TuneRuntime(runtime.NumCPU(), SpareThreads, RareCollections)()
+	_, restore := PrioritizeThread(false)
 	defer restore()
 	begin := time.Now()
 	now := func() int64 { return int64(time.Since(begin)) }

@@ -51,9 +51,9 @@ const (
 	nice    = -15
 )
 
-// Thread sets the calling thread up for sending on time: before all others where it is alone, like others where it is
-// beside the server that it measures. It returns the priority that it got; restore undoes it.
-func Thread(beside bool) (niceness int, restore func()) {
+// PrioritizeThread sets the calling thread up for sending on time: before all others where it is alone, like others
+// where it is beside the server that it measures. It returns the priority that it got; restore undoes it.
+func PrioritizeThread(beside bool) (niceness int, restore func()) {
 	// The kernel may otherwise delay a wake-up by 50 µs to join it with others.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: nice, Runtime: sliceNS}

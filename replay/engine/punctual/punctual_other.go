@@ -7,5 +7,5 @@ package punctual
 // NewSleeper returns a sleeper for a clock that counts nanoseconds.
 func NewSleeper(now func() int64) Sleeper { return newTimerSleeper(now) }
 
-// Thread does nothing here.
-func Thread(bool) (niceness int, restore func()) { return 0, func() {} }
+// PrioritizeThread does nothing here.
+func PrioritizeThread(bool) (niceness int, restore func()) { return 0, func() {} }

@@ -14,11 +14,11 @@ import (
 
 // Response is what a replay keeps of an answer.
 type Response struct {
-	Status    int
-	Bytes     int64 // of the body, as they came (a chunked body's content, not its framing)
-	KeepAlive bool  // the connection may carry another request
-	Version   Validator
-	Told      *Told // nil unless it was asked for
+	Status      int
+	Bytes       int64 // of the body, as they came (a chunked body's content, not its framing)
+	KeepAlive   bool  // the connection may carry another request
+	Version     Validator
+	SessionInfo *SessionInfo // nil unless KeepSession was called
 }
 
 // ErrBadResponse says that the server did not send an HTTP/1.x response.
@@ -33,8 +33,8 @@ type ResponseParser struct {
 	Response // as far as it has come
 
 	toHEAD    bool
-	asked     bool // what the head tells is kept
-	askedPage bool // and the body, where it is a page
+	keepsInfo bool // of the head, for a session
+	keepsPage bool // and the body, where it is an HTML page
 	state     parserState
 	head      head
 	left      int64 // of the body, or of a chunk
@@ -65,12 +65,12 @@ const (
 func (p *ResponseParser) Begin(toHEAD bool) {
 	p.Response = Response{}
 	p.toHEAD, p.state, p.headBytes, p.line = toHEAD, inStatusLine, 0, p.line[:0]
-	p.asked, p.askedPage = false, false
+	p.keepsInfo, p.keepsPage = false, false
 }
 
-// AskTold has the parser keep what the head of the response tells, and with page also the body of an HTML page. It is
-// called after Begin.
-func (p *ResponseParser) AskTold(page bool) { p.asked, p.askedPage = true, page }
+// KeepSession has the parser keep what a session needs of the head of the response, and with page also the body of an
+// HTML page. It is called after Begin.
+func (p *ResponseParser) KeepSession(page bool) { p.keepsInfo, p.keepsPage = true, page }
 
 // Feed takes what has come. It returns how many bytes belong to the response, and whether that is whole now.
 func (p *ResponseParser) Feed(b []byte) (used int, whole bool, err error) {
@@ -80,13 +80,13 @@ func (p *ResponseParser) Feed(b []byte) (used int, whole bool, err error) {
 			return len(b) - len(rest), true, nil
 		case inRest:
 			p.Bytes += int64(len(rest))
-			p.Told.Keep(rest)
+			p.SessionInfo.Keep(rest)
 			return len(b), false, nil
 		case inBody, inChunk:
 			n := min(p.left, int64(len(rest)))
 			p.Bytes += n
 			p.left -= n
-			p.Told.Keep(rest[:n])
+			p.SessionInfo.Keep(rest[:n])
 			rest = rest[n:]
 			if p.left > 0 {
 				return len(b), false, nil
@@ -149,8 +149,8 @@ func (p *ResponseParser) take(line []byte) (err error) {
 	switch p.state {
 	case inStatusLine:
 		p.head = head{length: -1}
-		if p.asked {
-			p.head.told = &Told{wantsPage: p.askedPage}
+		if p.keepsInfo {
+			p.head.info = &SessionInfo{wantsPage: p.keepsPage}
 		}
 		p.head.status, p.head.minor, err = statusLine(line)
 		p.state = inHeaders
@@ -190,7 +190,7 @@ func (p *ResponseParser) headEnded() {
 		return
 	}
 	conflict := h.chunked && h.length >= 0 // the connection is not to be trusted after this (RFC 9112, 6.3)
-	p.Status, p.Version, p.Told = h.status, h.version, h.told
+	p.Status, p.Version, p.SessionInfo = h.status, h.version, h.info
 	p.KeepAlive = !h.close && !conflict && h.status != 101 && (h.minor >= 1 || h.keep)
 	switch {
 	case p.toHEAD || h.status == 204 || h.status == 304 || h.status == 101:
@@ -236,7 +236,7 @@ type head struct {
 	close   bool
 	keep    bool
 	version Validator
-	told    *Told // nil: nobody asks
+	info    *SessionInfo // nil: nobody asks
 }
 
 // statusLine reads "HTTP/1.1 200 OK".
@@ -262,8 +262,8 @@ func (h *head) field(line []byte) error {
 		return fmt.Errorf("%w: header line %.40q has no colon", ErrBadResponse, line)
 	}
 	name, value := line[:colon], bytes.Trim(line[colon+1:], " \t")
-	if h.told != nil {
-		h.told.take(name, value)
+	if h.info != nil {
+		h.info.take(name, value)
 	}
 	switch len(name) { // the cheapest way past the headers that do not matter
 	case len("ETag"):
@@ -318,18 +318,18 @@ func hasToken(list []byte, token string) bool {
 	return false
 }
 
-// Bounds of what one answer may tell. Browsers keep no larger cookies either.
+// Bounds of what is kept of one answer. Browsers keep no larger cookies either.
 const (
-	maxToldBytes   = 8 << 10
-	maxCookiesTold = 64
+	maxInfoBytes = 8 << 10
+	maxCookies   = 64
 )
 
-// Told is what an answer says to a client that keeps cookies. It comes from the site: whoever uses it trusts nothing in
+// SessionInfo is what an answer holds for a client that keeps cookies. It comes from the site: callers trust nothing in
 // it.
-type Told struct {
+type SessionInfo struct {
 	Location  string
 	SetCookie []string
-	Page      []byte // what came of an HTML page, packed as Coding says; nil: none was asked for, or it is too long
+	Page      []byte // what came of an HTML page, packed as Coding says; nil: none was wanted, or it is too long
 	Coding    string
 
 	wantsPage bool // and the answer may be one
@@ -339,7 +339,7 @@ type Told struct {
 const maxPageBytes = 1 << 20
 
 // Keep keeps a part of the body, where the answer is a page that is wanted. Nil keeps nothing.
-func (t *Told) Keep(b []byte) {
+func (t *SessionInfo) Keep(b []byte) {
 	switch {
 	case t == nil || !t.wantsPage:
 	case len(t.Page)+len(b) > maxPageBytes:
@@ -350,14 +350,14 @@ func (t *Told) Keep(b []byte) {
 }
 
 // take keeps a header, if it is one of these, within bounds and without control characters.
-func (t *Told) take(name, value []byte) {
-	if len(value) > maxToldBytes || !isFieldValue(value) {
+func (t *SessionInfo) take(name, value []byte) {
+	if len(value) > maxInfoBytes || !isFieldValue(value) {
 		return
 	}
 	switch {
 	case bytes.EqualFold(name, []byte("Location")):
 		t.Location = string(value)
-	case bytes.EqualFold(name, []byte("Set-Cookie")) && len(t.SetCookie) < maxCookiesTold:
+	case bytes.EqualFold(name, []byte("Set-Cookie")) && len(t.SetCookie) < maxCookies:
 		t.SetCookie = append(t.SetCookie, string(value))
 	case bytes.EqualFold(name, []byte("Content-Encoding")):
 		t.Coding = string(value)
@@ -370,13 +370,14 @@ func hasPrefixFold(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && bytes.EqualFold(b[:len(prefix)], []byte(prefix))
 }
 
-// HTTP2Told returns what the headers of an HTTP/2 response tell. With page, an HTML page is kept as it comes.
-func HTTP2Told(f *http2.MetaHeadersFrame, page bool) *Told {
-	told := &Told{wantsPage: page}
+// HTTP2Session returns what the headers of an HTTP/2 response hold for a session. With page, an HTML page is kept as it
+// comes.
+func HTTP2Session(f *http2.MetaHeadersFrame, page bool) *SessionInfo {
+	info := &SessionInfo{wantsPage: page}
 	for _, field := range f.RegularFields() {
-		told.take([]byte(field.Name), []byte(field.Value))
+		info.take([]byte(field.Name), []byte(field.Value))
 	}
-	return told
+	return info
 }
 
 // Validator holds the Last-Modified and ETag of a response. Its arrays keep it free of pointers.

@@ -22,17 +22,17 @@ func TestTold(t *testing.T) {
 		{"of the interim response nothing is kept", "HTTP/1.1 103 Early Hints\r\nSet-Cookie: a=1\r\n\r\nHTTP/1.1 200 OK\r\n", "", 0},
 		{"a bare carriage return", "HTTP/1.1 302 Found\r\nLocation: /a\rX: 1\r\nSet-Cookie: a=1\rX: 1\r\n", "", 0},
 		{"a huge cookie", "HTTP/1.1 200 OK\r\nSet-Cookie: a=" + strings.Repeat("x", 100_000) + "\r\n", "", 0},
-		{"ten thousand cookies", "HTTP/1.1 200 OK\r\n" + many.String(), "", maxCookiesTold},
+		{"ten thousand cookies", "HTTP/1.1 200 OK\r\n" + many.String(), "", maxCookies},
 	} {
 		var p ResponseParser
 		p.Begin(false)
-		p.AskTold(false)
+		p.KeepSession(false)
 		if _, whole, err := p.Feed([]byte(c.head + end)); err != nil || !whole {
 			t.Errorf("%s: %v, %v", c.why, whole, err)
 			continue
 		}
-		if p.Told == nil || p.Told.Location != c.location || len(p.Told.SetCookie) != c.cookies {
-			t.Errorf("%s: %.200v", c.why, p.Told)
+		if p.SessionInfo == nil || p.SessionInfo.Location != c.location || len(p.SessionInfo.SetCookie) != c.cookies {
+			t.Errorf("%s: %.200v", c.why, p.SessionInfo)
 		}
 	}
 }
@@ -44,14 +44,14 @@ func TestNobodyPaysForWhatNobodyAsks(t *testing.T) {
 		p.Begin(false)
 		_, _, _ = p.Feed(answer)
 	})
-	if allocations > 0 || p.Told != nil {
-		t.Errorf("%v allocations, %v", allocations, p.Told)
+	if allocations > 0 || p.SessionInfo != nil {
+		t.Errorf("%v allocations, %v", allocations, p.SessionInfo)
 	}
 	p.Begin(false)
-	p.AskTold(false)
+	p.KeepSession(false)
 	_, _, _ = p.Feed(answer)
 	p.Begin(false)
-	if _, _, _ = p.Feed(answer); p.Told != nil {
+	if _, _, _ = p.Feed(answer); p.SessionInfo != nil {
 		t.Error("it was asked once, and tells twice")
 	}
 }
