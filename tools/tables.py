@@ -10,10 +10,13 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args, get_origin
 
+import click
+import locust  # noqa: F401 it patches ssl, so it comes before whatever else uses that
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from plimsoll.analysis.evidence.host_rows import SUBJECTS
+from plimsoll.cli import main as plimsoll
 from plimsoll.lab.clones import DRIVERS
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.clones.proxmox import DiskLimits
@@ -30,10 +33,14 @@ from plimsoll.lab.saturators.saturator import SaturatorSettings
 from plimsoll.lab.saturators.sinks import FolderSink, LocalSink, RamDiskSink, RemoteSink
 from plimsoll.lab.tuning import Tuning
 from plimsoll.lab.tuning.keys import DatasetTuning, DiskTuning, VmTuning, ZfsTuning
+from plimsoll.scenarios import find_scenario
+from plimsoll.scenarios.running.clonelist import Clone
+from plimsoll.scenarios.running.settings import IteratedSettings, flag
 
 DOCS = Path(__file__).parents[1] / "docs"
 Models = Sequence[tuple[str, type[BaseModel]]]  # each with what stands before its keys, such as `phases.`
 SINKS: list[type[BaseModel]] = [RamDiskSink, FolderSink, LocalSink, RemoteSink, StorageSink, RepositorySink]
+_CODE = re.compile(r"--[a-z][a-z0-9-]+|https?://[^\s;,]+[^\s;,.]|PLIMSOLL_[A-Z_]+")  # in a text of help
 UNITS = {
     "_bytes_per_s": "bytes a second",
     "_ms_per_s": "ms a second",
@@ -65,6 +72,11 @@ def tables() -> Iterator[Table]:
     yield Table("proxmox.md", "limits", keys([("limits.DISK.", DiskLimits)]))
     yield Table("hosts.md", "hosts", keys([("", HostSettings)]))
     yield Table("status.md", "json", _table(("key", ""), list(_json_keys("", Status))))
+    yield Table("report.md", "options", _options("report"))
+    yield Table("fileio.md", "options", _options("fileio"))
+    yield Table("status.md", "options", _options("lab", "status"))
+    yield Table("status.md", "notices", _options("run", only=("--notify-command", "--webhook-file")))
+    yield from _scenarios()
     yield from _tuning()
     yield Table("factors.md", "names", _factors())
     yield Table("saturators.md", "every saturator", keys([("", SaturatorSettings)]))
@@ -83,6 +95,37 @@ def tables() -> Iterator[Table]:
     yield Table("report.md", "the host", _table(("figure", "rows", ""), figures))
     signs = [(row.said, row.means, row.look_at) for each in SUBJECTS for row in each.rows if row.means]
     yield Table("stalls.md", "signs", _table(("sign", "usually", "look at"), signs))
+
+
+def _options(*names: str, only: Collection[str] = ()) -> list[str]:
+    """Return the options of a command of `plimsoll`, or `only` those, in the words of its help."""
+    context = click.Context(plimsoll, info_name="plimsoll")
+    for name in names:
+        assert isinstance(context.command, click.Group)  # noqa: S101 names below a command are commands
+        below = context.command.get_command(context, name)
+        assert below is not None  # noqa: S101 of this name
+        context = click.Context(below, info_name=name, parent=context)
+    options = [one for one in context.command.params if isinstance(one, click.Option)]
+    records = [one.get_help_record(context) for one in options if not only or set(one.opts) & set(only)]
+    rows = [
+        (f"`{names}`".replace(" / ", "`, `"), _CODE.sub(r"`\g<0>`", " ".join(text.split())))
+        for names, text in filter(None, records)
+    ]
+    return _table(("option", ""), rows)
+
+
+def _scenarios() -> Iterator[Table]:
+    """Yield the options that scenarios share, those of accounts and of what is left, and each one's own."""
+    shared = [*map(flag, IteratedSettings.model_fields), "--json", "--progress"]
+    yield Table("scenarios.md", "common", _options("scenario", "download", only=shared))
+    accounts = ("--user", "--password-file")
+    yield Table("scenarios.md", "accounts", _options("scenario", "save-article", only=accounts))
+    yield Table("scenarios.md", "plimsoll.yml", keys([("", Clone)]))
+    left = ("--run", "--yes", "--dry-run", "--json")
+    yield Table("scenarios.md", "clean-up", _options("scenario", "clean-up", only=left))
+    for name in ("save-article", "upload-images", "download"):
+        own = [flag(field) for field in find_scenario(name).load().Settings.__annotations__]
+        yield Table("scenarios.md", name, _options("scenario", name, only=own))
 
 
 def _json_keys(prefix: str, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
@@ -181,6 +224,7 @@ def _lab() -> Iterator[Table]:
     }
     for name, models in sections.items():
         yield Table("lab.md", name, keys(models))
+    yield Table("precondition.md", "precondition", keys([("precondition.", labfile.Precondition)]))
     pages = {driver.name: _settings(driver.settings, driver.name, "").page for driver in DRIVERS}
     drivers = [
         (

@@ -16,7 +16,7 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.check import VolumeUses, collect_claims
 from plimsoll.lab.experiment.design import find_key_changes, left_out, preconditioned_rigs
 from plimsoll.lab.experiment.folder import make_folder
-from plimsoll.lab.experiment.labfile import MANUAL, Lab, Precondition
+from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.machines import Machines
 from plimsoll.lab.experiment.plan import expected_s
 from plimsoll.lab.experiment.problems import key_problems
@@ -292,13 +292,6 @@ def test_room_is_looked_for_and_the_clone_counts_as_filling() -> None:
     assert asyncio.run(claimed(lab_of({}, "tank"))) == [("tank", key, 80 - 10 - 20)]
     made = asyncio.run(claimed(lab_of({}, "zfs")))
     assert made == [("zfs", key, 80 * GIB // 100 - 20)], "all of a disk that is still to be made"
-
-
-def test_every_key_is_documented_with_its_default() -> None:
-    text = (DOCS / "precondition.md").read_text(encoding="utf-8")
-    for name, field in Precondition.model_fields.items():
-        default = f"`{field.default}`" if isinstance(field.default, int) else ""
-        assert f"| `precondition.{name}` | {default} | {(field.description or '').rstrip('.')} |" in text
 
 
 def test_the_example_of_the_docs_is_right() -> None:
