@@ -31,7 +31,7 @@ class MachineError(LabError):
     ) -> None:
         self.machine, self.what, self.command, self.status = machine, what, tuple(command), status
         self.words = redact(last_words(err))
-        parts = [machine, doing, _shown(command, doing), what, self.words]
+        parts = [machine, doing, _describe_command(command, doing), what, self.words]
         super().__init__(": ".join(part for part in parts if part))
 
     def while_doing(self, doing: str) -> "MachineError":
@@ -44,17 +44,17 @@ class MachineError(LabError):
 def last_words(text: str) -> str:
     """Return the last line of `text` that is not empty, cut to 200 characters."""
     lines = [line.strip() for line in text[-10_000:].splitlines() if line.strip()]
-    return _cut(lines[-1]) if lines else ""
+    return _shorten(lines[-1]) if lines else ""
 
 
-def _shown(command: Sequence[str], doing: str) -> str:
+def _describe_command(command: Sequence[str], doing: str) -> str:
     """Return `command` in one line; a script is not for people to read, and is left out of it."""
     if not any("\n" in word for word in command):
-        return _cut(redact(shlex.join(command))) if command else ""
+        return _shorten(redact(shlex.join(command))) if command else ""
     if doing:
         return ""
-    return _cut(redact(" ".join("…" if "\n" in word else shlex.quote(word) for word in command)))
+    return _shorten(redact(" ".join("…" if "\n" in word else shlex.quote(word) for word in command)))
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

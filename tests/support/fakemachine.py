@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.machine import Done, Line
+from plimsoll.lab.machine import CommandResult, Line
 
-Answer = Callable[[tuple[str, ...], bytes | None], Done | None]
+Answer = Callable[[tuple[str, ...], bytes | None], CommandResult | None]
 
 
 class FakeProcess:
@@ -47,26 +47,26 @@ class FakeMachine:
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         line = tuple(command)
         self.ran.append(line)
         if self.refuses(line, stdin):
             raise MachineError(self.name, "ended with status 1", line, "Invalid argument", 1)
         if line[:2] == ("sh", "-c"):
             out = "\x1e" + "".join(self.files.get(path, "") + "\x1e" for path in line[4:])
-            return Done(line, 0, out, "")
+            return CommandResult(line, 0, out, "")
         if line[0] == "tee":
             assert stdin is not None
             if line[1] not in self.files:
                 raise MachineError(self.name, "ended with status 1", line, "No such file or directory", 1)
             self.files[line[1]] = stdin.decode()
-            return Done(line, 0, stdin.decode(), "")
+            return CommandResult(line, 0, stdin.decode(), "")
         for start, out in self.answers.items():
             if " ".join(line).startswith(start):
-                return Done(line, 0, out, "")
+                return CommandResult(line, 0, out, "")
         if check:
             raise MachineError(self.name, "ended with status 127", line, "not found", 127)
-        return Done(line, 127, "", "not found")
+        return CommandResult(line, 127, "", "not found")
 
     async def start(self, command: Sequence[str]) -> FakeProcess:
         self.ran.append(tuple(command))

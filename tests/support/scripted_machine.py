@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.machine import Done, Line
+from plimsoll.lab.machine import CommandResult, Line
 
 Answer = Callable[[Sequence[str]], tuple[int, str, str]]
 
@@ -55,12 +55,12 @@ class ScriptedMachine:
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         self.commands.append(tuple(command))
         status, out, err = self._answer(command)
         if check and status:
             raise MachineError(self.name, f"ended with status {status}", command, err, status)
-        return Done(tuple(command), status, out, err)
+        return CommandResult(tuple(command), status, out, err)
 
     async def start(self, command: Sequence[str]) -> ScriptedProcess:
         self.commands.append(tuple(command))

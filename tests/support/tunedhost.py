@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plimsoll.lab.machine import Done
+from plimsoll.lab.machine import CommandResult
 from plimsoll.lab.tuning import apply
 from plimsoll.lab.tuning.apply import JournalPlace
 from tests.support.fakemachine import FakeMachine
@@ -31,27 +31,31 @@ class TunedHost(FakeMachine):
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         if command[:2] != ["sh", "-c"] or command[2] not in vars(apply).values():
             return await super().run(command, stdin=stdin, timeout_s=timeout_s, check=check)
         line, path = tuple(command), command[4]
         self.ran.append(line)
         if self.refuses(line, stdin):
-            return Done(line, 1, "", "Read-only file system")
+            return CommandResult(line, 1, "", "Read-only file system")
         match command[2]:
             case apply._WRITE if path in self.files:
-                return Done(line, 73, "", "")
+                return CommandResult(line, 73, "", "")
             case apply._WRITE:
                 assert stdin is not None
                 self.files[path] = stdin.decode()
             case apply._READ:
-                return Done(line, 0, self.files[path], "") if path in self.files else Done(line, 74, "", "")
+                return (
+                    CommandResult(line, 0, self.files[path], "")
+                    if path in self.files
+                    else CommandResult(line, 74, "", "")
+                )
             case apply._REMOVE:
                 self.files.pop(path, None)
             case apply._LIST:
                 names = [one.removeprefix(f"{path}/") for one in self.files if one.startswith(f"{path}/")]
-                return Done(line, 0, "".join(f"{name}\n" for name in names) or "*.json\n", "")
-        return Done(line, 0, "", "")
+                return CommandResult(line, 0, "".join(f"{name}\n" for name in names) or "*.json\n", "")
+        return CommandResult(line, 0, "", "")
 
 
 def host_to_tune() -> TunedHost:

@@ -12,7 +12,7 @@ from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.runner import Api
-from plimsoll.lab.steps.step import Command, Look, Remains, Serve, Step, fill, no_reference
+from plimsoll.lab.steps.step import Check, Command, Remains, Serve, Step, fill, no_reference
 from plimsoll.scenarios.running.settings import BaseUrl, HostPort
 
 ADDRESS = "${address}"
@@ -123,13 +123,13 @@ class CloneDetails:
 class CloneKit:
     """A clone, the API that it is made through, and the site that it copies, where there are such things.
 
-    `look` looks at the clone that stands, given what its steps captured; it raises LabError.
+    `read_details` reads what is known once the clone stands, given what its steps captured. Raises LabError.
     """
 
     clone: Clone
     api: Api | None = None
     golden: Golden | None = None
-    look: Callable[[Mapping[str, str]], Awaitable[CloneDetails]] | None = None
+    read_details: Callable[[Mapping[str, str]], Awaitable[CloneDetails]] | None = None
 
 
 Settings = TypeVar("Settings", bound=CloneSettings)
@@ -146,7 +146,7 @@ class Driver(Generic[Settings]):
     `needs_disk`: it puts the clone on the backend's disk; else the backend has none.
     `is_ours`: the lab made the clone and throws it away: scenarios may change its site unasked.
     `has_own_site`: the site in it is Plimsoll's own, whose password is public.
-    `looks`: what is to be looked at before anything is made, for settings and surroundings.
+    `checks`: what must hold before anything is made, for settings and surroundings.
     `grows`: the command that prints how many bytes a clone may come to take on its disk, where that can be
     more than it takes at first, for settings; None where it cannot.
     `at_start`: keys that hold from each start on, so that clones which differ in no other can be one.
@@ -160,7 +160,7 @@ class Driver(Generic[Settings]):
     needs_disk: bool = True
     is_ours: bool = True
     has_own_site: bool = False
-    looks: Callable[[Settings, CloneContext], list[Look]] = lambda *_: []
+    checks: Callable[[Settings, CloneContext], list[Check]] = lambda *_: []
     grows: Callable[[Settings], Command | None] = lambda _: None
     at_start: frozenset[str] = frozenset()
     has_parts: bool = False

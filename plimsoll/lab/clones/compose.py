@@ -13,7 +13,7 @@ from plimsoll.lab.disks.disk import DataLocation, Place, PlainFolder
 from plimsoll.lab.disks.limits import join_containers
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import explained_in
-from plimsoll.lab.steps.step import Command, Look, Remains, Serve, Step, fill, is_file, port_is_free
+from plimsoll.lab.steps.step import Check, Command, Remains, Serve, Step, fill, is_file, port_is_free
 
 _SIZE = r"^[1-9][0-9]{0,5}[KMG]$"
 
@@ -176,15 +176,15 @@ async def _prepare(settings: ComposeSettings, around: CloneContext) -> CloneKit:
     return CloneKit(Compose(settings, around.name, around.disk, golden, around.parts), golden=golden)
 
 
-def _looks(settings: ComposeSettings, around: CloneContext) -> list[Look]:
+def _checks(settings: ComposeSettings, around: CloneContext) -> list[Check]:
     golden = Golden(around.site, around.work, settings.project or around.project)
     docker = ("sh", "-c", "docker info >/dev/null 2>&1")
     compose = ("sh", "-c", "docker compose version >/dev/null 2>&1 || command -v docker-compose >/dev/null")
     script = ("test", "-x", f"{golden.project}/site/up")
     return [
-        Look("clone: Docker does not answer: start it (systemctl start docker)", docker),
-        Look("clone: docker compose is missing: install Docker's plugin compose", compose),
-        Look(f"clone.project: {golden.project} is not Plimsoll's folder on that machine: name it", script),
+        Check("clone: Docker does not answer: start it (systemctl start docker)", docker),
+        Check("clone: docker compose is missing: install Docker's plugin compose", compose),
+        Check(f"clone.project: {golden.project} is not Plimsoll's folder on that machine: name it", script),
         *([port_is_free("clone.port", settings.address, settings.port)] if settings.port else []),
         *([is_file("site.upgrade_zip", around.site.upgrade_zip)] if around.site.upgrade_zip else []),
         *([is_file("site.data", f"{around.site.data}/site.json")] if around.site.data else []),
@@ -196,7 +196,7 @@ COMPOSE = Driver(
     ComposeSettings,
     _prepare,
     has_own_site=True,
-    looks=_looks,
+    checks=_checks,
     at_start=frozenset({"buffer_pool", "php_children", "varnish_storage"}),
     has_parts=True,
     has_files=True,

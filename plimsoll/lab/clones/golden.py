@@ -77,11 +77,11 @@ class Golden:
     @property
     def folder(self) -> str:
         """The folder that clones copy."""
-        return self.settings.data or f"{self._kept}/site"
+        return self.settings.data or f"{self._own_folder}/site"
 
     async def whole(self, machine: Machine) -> bool:
         """Return whether it is there. Raises MachineError."""
-        files = [f"{self.folder}/site.json", *([] if self.settings.data else [f"{self._kept}/whole"])]
+        files = [f"{self.folder}/site.json", *([] if self.settings.data else [f"{self._own_folder}/whole"])]
         return not any([(await machine.run(["test", "-f", file], check=False)).status for file in files])
 
     def about_bytes(self, memory_bytes: int) -> int:
@@ -103,12 +103,12 @@ class Golden:
             "SITE_PORT": "${golden_port}",
         }
         return [
-            Command("make a folder for the site to copy", ("mkdir", "-p", "--", self._kept)),
+            Command("make a folder for the site to copy", ("mkdir", "-p", "--", self._own_folder)),
             Command("choose a free port", ("python3", "-c", FREE_PORT, "127.0.0.1"), capture="golden_port"),
             site_up(self.project, self._site, self.folder, filled, "fill it", _FILL_S),
             self._down(),
             Command("write it to the disk", ("sync",), timeout_s=600),
-            Command("mark it as complete", ("touch", "--", f"{self._kept}/whole")),
+            Command("mark it as complete", ("touch", "--", f"{self._own_folder}/whole")),
         ]
 
     def forget(self) -> list[Step]:
@@ -116,9 +116,9 @@ class Golden:
         if self.settings.data:
             return []
         return [
-            Command("mark it as incomplete", ("rm", "-f", "--", f"{self._kept}/whole")),
+            Command("mark it as incomplete", ("rm", "-f", "--", f"{self._own_folder}/whole")),
             self._down(keep=False),
-            Command("remove its folder", ("rmdir", "--", self._kept)),
+            Command("remove its folder", ("rmdir", "--", self._own_folder)),
         ]
 
     async def find(self, machine: Machine, backend: str) -> list[Remains]:
@@ -131,7 +131,7 @@ class Golden:
         return {"data": said.data} if said.data else said.model_dump(exclude={"data"}, exclude_none=True)
 
     @property
-    def _kept(self) -> str:
+    def _own_folder(self) -> str:
         return f"{self.work}/{self.name}"
 
     @property

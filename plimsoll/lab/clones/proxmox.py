@@ -269,7 +269,7 @@ class Proxmox:
         return target(self._settings.target, self._settings.connect_to, captured)
 
     def data(self) -> DataLocation:
-        """Return its number, if lab.yml leaves one; its volumes are known once it stands (see `look`)."""
+        """Return its number, if lab.yml leaves one; its volumes are known once it stands."""
         first, _, last = (self._settings.vmid_range or "").partition("-")
         return DataLocation(guest=int(first) if first and first == last else None)
 
@@ -394,17 +394,17 @@ class Proxmox:
 async def _prepare(settings: ProxmoxSettings, around: CloneContext) -> CloneKit:
     api = ProxmoxApi(connect(settings))
 
-    async def seen(captured: Mapping[str, str]) -> CloneDetails:
+    async def read(captured: Mapping[str, str]) -> CloneDetails:
         path = f"/nodes/{settings.node}/{GUESTS[settings.guest].path}/{captured['vmid']}"
-        return await look(api, around.machine, settings.node, path)
+        return await read_details(api, around.machine, settings.node, path)
 
-    return CloneKit(Proxmox(settings, around.name, api), api, look=seen)
+    return CloneKit(Proxmox(settings, around.name, api), api, read_details=read)
 
 
 PROXMOX = Driver("proxmox", ProxmoxSettings, _prepare, needs_disk=False)
 
 
-async def look(api: ProxmoxApi, machine: Machine, node: str, path: str) -> CloneDetails:
+async def read_details(api: ProxmoxApi, machine: Machine, node: str, path: str) -> CloneDetails:
     """Return what there is of the guest at `path` of the API, and its datasets, if `machine` is its node.
 
     Raises LabError where the API does not answer.
@@ -412,7 +412,8 @@ async def look(api: ProxmoxApi, machine: Machine, node: str, path: str) -> Clone
     config = await api.call(Call("read its disks", "GET", f"{path}/config")) or {}
     rows = await api.call(Call("read the storages", "GET", "/storage")) or ()
     storages = {str(row.get("storage")): row for row in rows if isinstance(row, dict)}
-    is_node = await _is_node(machine, node)
+    name = await machine.run(["uname", "-n"], check=False)  # a node is called after its host name
+    is_node = name.status == 0 and name.out.strip().partition(".")[0] == node
     volumes, datasets = list[dict[str, Any]](), dict[str, None]()
     for volume in parse_volumes(config):
         storage: Mapping[str, Any] = storages.get(volume.storage or "", {})
@@ -426,12 +427,6 @@ async def look(api: ProxmoxApi, machine: Machine, node: str, path: str) -> Clone
             datasets[dataset] = None
     more = {"scsihw": config["scsihw"]} if "scsihw" in config else {}
     return CloneDetails({**more, "volumes": volumes}, tuple(datasets))
-
-
-async def _is_node(machine: Machine, node: str) -> bool:
-    """Return whether `machine` is the node itself, which is called after its host name."""
-    done = await machine.run(["uname", "-n"], check=False)
-    return done.status == 0 and done.out.strip().partition(".")[0] == node
 
 
 async def _dataset_below(machine: Machine, folder: str) -> str | None:

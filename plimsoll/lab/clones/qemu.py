@@ -18,8 +18,8 @@ from plimsoll.lab.disks.limits import run_in_group
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Folder, explained_in
 from plimsoll.lab.steps.step import (
+    Check,
     Command,
-    Look,
     Remains,
     Room,
     Serve,
@@ -291,7 +291,7 @@ async def _prepare(settings: QemuSettings, around: CloneContext) -> CloneKit:
     return CloneKit(Qemu(settings, around.name, around.disk))
 
 
-def _looks(settings: QemuSettings, _around: CloneContext) -> list[Look]:
+def _checks(settings: QemuSettings, _around: CloneContext) -> list[Check]:
     return [
         by_step("clone.image", check_image(settings.image, settings.format)),
         *([port_is_free("clone.port", settings.address, settings.port)] if settings.port else []),
@@ -303,7 +303,7 @@ QEMU = Driver(
     QemuSettings,
     _prepare,
     has_own_site=True,
-    looks=_looks,
+    checks=_checks,
     grows=lambda settings: measure_image(settings.image_format, settings.image),
 )
 
@@ -347,7 +347,10 @@ class QemuDisk(SiteData):
         remember = ("zfs", "snapshot", f"{self._dataset}@{_SNAPSHOT}")
         if self._zvol:
             return [room, *self._volume(), self._convert("-n"), _do("take a snapshot", *remember)]
-        fill = self._convert() if full else self._overlay()
+        said = self.settings
+        backing = ("-F", said.image_format, "-b", said.image)
+        create = ("qemu-img", "create", "-q", "-f", "qcow2", *backing, self.path)
+        fill = self._convert() if full else _do("make a disk on top of the image", *create)
         if self.place.dataset:
             return [
                 room,
@@ -400,13 +403,6 @@ class QemuDisk(SiteData):
         formats = ("-f", said.image_format, "-O", self.format)
         words = ("qemu-img", "convert", "-t", "writeback", *more, *formats, said.image, self.path)
         return Command("copy the image", words, timeout_s=said.copy_timeout_s)
-
-    def _overlay(self) -> Command:
-        said = self.settings
-        backing = ("-F", said.image_format, "-b", said.image)
-        return _do(
-            "make a disk on top of the image", "qemu-img", "create", "-q", "-f", "qcow2", *backing, self.path
-        )
 
 
 def _do(says: str, *words: str) -> Command:

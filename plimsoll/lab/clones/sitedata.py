@@ -77,7 +77,11 @@ class SiteData:
     def restore(self) -> list[Step]:
         """Restore the data as they were; nothing of the clone may be running."""
         if self.place.dataset:
-            return [_rollback(dataset) for dataset in (self._dataset, *self.data.part_of)]
+            rollback = ("zfs", "rollback", "-r")
+            return [
+                Command("roll it back", (*rollback, f"{one}@{_SNAPSHOT}"), timeout_s=_COPY_S, until_s=_BUSY_S)
+                for one in (self._dataset, *self.data.part_of)
+            ]
         if self.place.filesystem == "btrfs":
             return [
                 *self.remove(pristine=False),
@@ -146,11 +150,6 @@ class SiteData:
 
 def _command(says: str, *words: str) -> Command:
     return Command(says, words, timeout_s=_COPY_S)
-
-
-def _rollback(dataset: str) -> Command:
-    words = ("zfs", "rollback", "-r", f"{dataset}@{_SNAPSHOT}")
-    return Command("roll it back", words, timeout_s=_COPY_S, until_s=_BUSY_S)
 
 
 def _removal(says: str, script: str, of: str) -> Command:

@@ -14,7 +14,7 @@ from typing import Literal
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.disks.removal import UNMOUNT_COPIES
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.step import Command, Look, Remains, Step
+from plimsoll.lab.steps.step import Check, Command, Remains, Step
 
 CacheState = Literal["cold", "warm", "as-is"]
 _MOST_S = 600.0
@@ -40,7 +40,9 @@ def with_caches(wanted: CacheState | None, place: Place, name: str) -> Place:
     if wanted == "as-is":
         return replace(place, cold=())
     if wanted == "warm":
-        return replace(place, cold=(*place.cold, _read_through(f"{place.folder}/{name}")))
+        read = ("sh", "-c", 'find "$1" -type f -exec cat -- {} + >/dev/null', "sh", f"{place.folder}/{name}")
+        read_all = Command("read all files of the site", read, timeout_s=_READ_S)
+        return replace(place, cold=(*place.cold, read_all))
     return replace(place, cold=(*place.cold, *_empty_arc(place, name)))
 
 
@@ -49,8 +51,8 @@ def is_shared_arc(place: Place) -> bool:
     return place.dataset is not None and place.size_bytes is None
 
 
-def can_be_cold(place: Place, backend: str) -> list[Look]:
-    """Return the look whether caches can be emptied below `place`, that of `backend`."""
+def can_be_cold(place: Place, backend: str) -> list[Check]:
+    """Check whether caches can be emptied below `place`, that of `backend`."""
     if not is_shared_arc(place):
         return []
     problem = f"cache: cold is not possible on {backend}"
@@ -67,11 +69,6 @@ def _empty_arc(place: Place, name: str) -> list[Step]:
         ),
         empty_arc(),
     ]
-
-
-def _read_through(folder: str) -> Command:
-    words = ("sh", "-c", 'find "$1" -type f -exec cat -- {} + >/dev/null', "sh", folder)
-    return Command("read all files of the site", words, timeout_s=_READ_S)
 
 
 # $1: the clone's dataset; $2: its mount point. One that is a volume, or is not there, has nothing to unmount.
@@ -94,9 +91,9 @@ _FILES = (
 )
 
 
-def can_shrink(problem: str) -> Look:
-    """Return the look whether the ARC can be emptied."""
-    return Look(problem, ("sh", "-c", CAN_SHRINK, "sh", *_FILES))
+def can_shrink(problem: str) -> Check:
+    """Check whether the ARC can be emptied."""
+    return Check(problem, ("sh", "-c", CAN_SHRINK, "sh", *_FILES))
 
 
 def empty_arc() -> Command:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Folder, Label, StrictModel, explained_in
-from plimsoll.lab.steps.step import Look, Remains, Step, no_reference
+from plimsoll.lab.steps.step import Check, Remains, Step, no_reference
 
 _REFUSED = set(':"$`\\')  # Docker cannot mount such folders
 
@@ -97,14 +97,14 @@ class DiskKind(Generic[Settings]):
     `settings`: the model of its keys.
     `make`: returns the disk for settings, the experiment's label, the backend, and the lab's own folder.
     `is_made`: the lab makes its devices, which are not there before.
-    `looks`: what is to be looked at before anything is made, for settings and the lab's own folder.
+    `checks`: what must hold before anything is made, for settings and the lab's own folder.
     """
 
     name: str
     settings: type[Settings]
     make: Callable[[Settings, Label, str, str], Disk]
     is_made: bool = True
-    looks: Callable[[Settings, str], list[Look]] = lambda *_: []
+    checks: Callable[[Settings, str], list[Check]] = lambda *_: []
 
 
 @dataclass(frozen=True)

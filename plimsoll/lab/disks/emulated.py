@@ -26,7 +26,7 @@ from plimsoll.lab.disks.removal import (
 )
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Compression, RecordSize
-from plimsoll.lab.steps.step import Command, Look, Remains, Room, Step
+from plimsoll.lab.steps.step import Check, Command, Remains, Room, Step
 
 _SMALLEST_BYTES = 512 << 20  # XFS wants 300 MiB
 _MOST_S = 600.0
@@ -138,10 +138,11 @@ class Emulated:
         """Make the file, the loop device, the file system, and mount it. It is fast as yet."""
         is_zfs = self.settings.filesystem == "zfs"
         make = make_pool(self.settings, self.name, self.folder) if is_zfs else self._make_filesystem()
+        start = ("sh", "-c", START_DAEMON, "sh", self._daemon)
         return [
             *self._make_file(),
             *([find_group(self.settings.filesystem)] if self.settings.limits else []),
-            *([self._start_daemon()] if is_zfs else []),
+            *([Command("see that ZFS runs: the kernel's, or zfs-fuse", start)] if is_zfs else []),
             *self._attach(),
             *make,
         ]
@@ -182,10 +183,6 @@ class Emulated:
     @property
     def _daemon(self) -> str:
         return f"{self.work}/zfs-fuse.pid"
-
-    def _start_daemon(self) -> Command:
-        words = ("sh", "-c", START_DAEMON, "sh", self._daemon)
-        return Command("see that ZFS runs: the kernel's, or zfs-fuse", words)
 
     def _make_file(self) -> list[Step]:
         folder, size = self.folder, self.settings.size_bytes
@@ -232,13 +229,13 @@ def _capture_name(device: str) -> Command:
     )
 
 
-def _looks(settings: EmulatedDisk, _work: str) -> list[Look]:
-    found = [Look("disk: this machine has no loop devices", ("test", "-e", "/dev/loop-control"))]
+def _checks(settings: EmulatedDisk, _work: str) -> list[Check]:
+    found = [Check("disk: this machine has no loop devices", ("test", "-e", "/dev/loop-control"))]
     if settings.filesystem == "zfs":
-        found.append(Look("disk.filesystem: there is no ZFS", ("sh", "-c", IS_THERE)))
+        found.append(Check("disk.filesystem: there is no ZFS", ("sh", "-c", IS_THERE)))
     if settings.limits:
         words = ("sh", "-c", CAN_LIMIT, "sh", settings.filesystem, "/proc/mounts")
-        found.append(Look("disk: cannot be made slow", words))
+        found.append(Check("disk: cannot be made slow", words))
     return found
 
 
@@ -246,7 +243,7 @@ EMULATED = DiskKind(
     "emulated",
     EmulatedDisk,
     lambda settings, label, backend, work: Emulated(settings, label.of(backend), backend, work),
-    looks=_looks,
+    checks=_checks,
 )
 
 # $1: the file of zfs-fuse's process number; it marks that process as the lab's.

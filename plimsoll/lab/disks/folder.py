@@ -8,7 +8,7 @@ from plimsoll.lab.disks.caches import COLD, find_lowered_limits
 from plimsoll.lab.disks.disk import DiskKind, DiskSettings, Place, PlainFolder
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import DatasetName, DeviceName
-from plimsoll.lab.steps.step import Command, Look, Remains, Step, is_dataset, is_device, is_folder
+from plimsoll.lab.steps.step import Check, Command, Remains, Step, is_dataset, is_device, is_folder
 
 
 class FolderDisk(DiskSettings):
@@ -74,16 +74,16 @@ _IS_MOUNTED = """[ "$(zfs get mountpoint "$1" | awk 'NR == 2 { print $3 }')" = "
 }"""
 
 
-def _looks(settings: FolderDisk, _work: str) -> list[Look]:
+def _checks(settings: FolderDisk, _work: str) -> list[Check]:
     devices = [is_device("disk.devices", name) for name in settings.devices]
     found = [is_folder("disk.path", settings.path), *devices]
     if settings.dataset:
         found.append(is_dataset("disk.dataset", settings.dataset))
         words = ("sh", "-c", _IS_MOUNTED, "sh", settings.dataset, settings.path)
-        found.append(Look("disk.dataset: is not mounted there", words))
+        found.append(Check("disk.dataset: is not mounted there", words))
     if settings.btrfs:
         problem = "disk.btrfs: the folder is not on Btrfs: leave btrfs out"
-        found.append(Look(problem, ("btrfs", "filesystem", "df", settings.path)))
+        found.append(Check(problem, ("btrfs", "filesystem", "df", settings.path)))
     return found
 
 
@@ -92,5 +92,5 @@ FOLDER = DiskKind(
     FolderDisk,
     lambda settings, _label, backend, _work: ExistingFolder(settings, backend),
     is_made=False,
-    looks=_looks,
+    checks=_checks,
 )

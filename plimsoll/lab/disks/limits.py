@@ -8,7 +8,7 @@ a group of the lab's own.
 
 from collections.abc import Sequence
 
-from plimsoll.lab.machine import Done, Machine, Process, WrappedMachine
+from plimsoll.lab.machine import CommandResult, Machine, Process, WrappedMachine
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.step import Command
 
@@ -126,7 +126,7 @@ class LimitedMachine(WrappedMachine):
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         """See Machine."""
         words = run_in_group(self._group, command)
         return await self._machine.run(words, stdin=stdin, timeout_s=timeout_s, check=check)

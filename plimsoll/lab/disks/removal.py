@@ -85,7 +85,10 @@ async def find_disk(machine: Machine, name: str, backend: str, work: str) -> lis
     if found:
         found[-1] = replace(found[-1], remove=(*found[-1].remove, *end_shared(real)))
         return found
-    return await _find_shared(machine, backend, real)
+    # The daemon and the control group of the lab, if no disk needs them.
+    unused = ["sh", "-c", _UNUSED, "sh", f"{real}/zfs-fuse.pid", "/sys/fs/cgroup/plimsoll"]
+    shared = (await machine.run(unused)).out.splitlines()
+    return [Remains(what, backend, tuple(end_shared(real))) for what in shared]
 
 
 _LOSETUP = ["losetup", "--list", "--json", "--output", "NAME,MAJ:MIN,BACK-FILE"]
@@ -145,12 +148,6 @@ async def _entries(machine: Machine, folder: str) -> list[str] | None:
     if listed.status or not lines or not lines[0].startswith("d 0 "):
         return None
     return [line[4:] for line in lines[1:]]
-
-
-async def _find_shared(machine: Machine, backend: str, work: str) -> list[Remains]:
-    """Return the daemon and the control group of the lab, if no disk needs them."""
-    done = await machine.run(["sh", "-c", _UNUSED, "sh", f"{work}/zfs-fuse.pid", "/sys/fs/cgroup/plimsoll"])
-    return [Remains(what, backend, tuple(end_shared(work))) for what in done.out.splitlines()]
 
 
 _UNUSED = """if [ -e "$1" ] && [ -z "$(zpool list -H -o name 2>/dev/null)" ]; then echo "zfs-fuse"; fi

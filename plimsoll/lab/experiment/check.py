@@ -39,7 +39,7 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import PARTS, Label
 from plimsoll.lab.saturators import find_saturator_kind as saturator_kind
 from plimsoll.lab.steps.runner import answer_of
-from plimsoll.lab.steps.step import Command, Look, Room, Serve, is_device
+from plimsoll.lab.steps.step import Check, Command, Room, Serve, is_device
 from plimsoll.lab.tuning.apply import find_left_tuned
 from plimsoll.lab.tuning.apply import plan_for_host as planned_tuning
 from plimsoll.lab.tuning.plan import drop_own, resolve_own
@@ -91,7 +91,7 @@ def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None
 
 @dataclass
 class ProbeResult:
-    """What a look at the machines came to, one sentence each.
+    """What was found on the machines, one sentence each.
 
     `problems` are missing, or in the way; `cautions` do not keep the experiment from starting.
     """
@@ -199,14 +199,14 @@ async def _probe_backend(
             problems.append(str(error))
     with contextlib.suppress(LabError):  # who asks for them says why
         remains = bool(await rig.find_remains())
-    looks = [look for look in _list_looks(lab, backend, machine) if not (look.ours and remains)]
+    checks = [one for one in _list_checks(lab, backend, machine) if not (one.ours and remains)]
     if called in uses.measured and rig.files:
-        looks += rig.files.looks()
+        checks += rig.files.checks()
         problems += await _missing_programs(machine, lab.fileio.programs if lab.fileio else set())
     if called in uses.fill_percent and rig.filling:
-        looks += rig.filling.looks()
+        checks += rig.filling.checks()
         problems += await _missing_programs(machine, {"fio"})
-    problems += await _ask(machine, looks)
+    problems += await _ask(machine, checks)
     problems += await _unserved_sites(rig)
     try:
         rig.saturator(lab)
@@ -215,39 +215,39 @@ async def _probe_backend(
     return problems, rig
 
 
-def _list_looks(lab: Lab, backend: Backend, machine: Machine) -> list[Look]:
-    """Return the looks at what `backend` needs, in the order in which a run needs it. Pure."""
-    looks: list[Look] = []
+def _list_checks(lab: Lab, backend: Backend, machine: Machine) -> list[Check]:
+    """Return the checks of what `backend` needs, in the order in which a run needs it. Pure."""
+    checks: list[Check] = []
     label, place = Label(lab.name), None
     if backend.disk is not None:
         kind = disk_kind(backend.disk)
-        looks += kind.looks(backend.disk, lab.work)
+        checks += kind.checks(backend.disk, lab.work)
         place = kind.make(backend.disk, label, backend.name, lab.work).place()
-        looks += can_be_cold(place, backend.name) if lab.cache == "cold" else []
+        checks += can_be_cold(place, backend.name) if lab.cache == "cold" else []
     around = CloneContext(machine, label.of(backend.name), place, lab.site, lab.work, str(project()))
-    looks += find_driver(backend.clone).looks(backend.clone, around)
+    checks += find_driver(backend.clone).checks(backend.clone, around)
     if (saturator := backend.saturator or lab.saturator) is not None:
-        looks += saturator_kind(saturator).looks(saturator)
-    looks += [is_device("observe.disks", name) for name in lab.observe.disks]
-    return looks + lab.observe.looks()
+        checks += saturator_kind(saturator).checks(saturator)
+    checks += [is_device("observe.disks", name) for name in lab.observe.disks]
+    return checks + lab.observe.checks()
 
 
-async def _ask(machine: Machine, looks: list[Look]) -> list[str]:
-    """Return the problems that `looks` find, whose commands say why on standard error.
+async def _ask(machine: Machine, checks: list[Check]) -> list[str]:
+    """Return the problems that `checks` find, whose commands say why on standard error.
 
     Raises MachineError where the machine cannot be asked.
     """
     problems = []
-    for look in looks:
+    for one in checks:
         try:
-            done = await machine.run(look.words, check=False, timeout_s=look.timeout_s)
+            done = await machine.run(one.words, check=False, timeout_s=one.timeout_s)
         except MachineError as error:
             if not error.command:
                 raise
-            problems.append(f"{look.problem}: {error}")
+            problems.append(f"{one.problem}: {error}")
             continue
         if done.status:
-            problems.append(": ".join([look.problem, *([last_words(done.err)] if done.err.strip() else [])]))
+            problems.append(": ".join([one.problem, *([last_words(done.err)] if done.err.strip() else [])]))
     return problems
 
 
@@ -441,7 +441,7 @@ async def _claim_fillings(
 
 
 async def _read_used_and_free(rig: Rig, on: FileSystem) -> tuple[int, int]:
-    """Return the bytes of a volume in use, and those that are free; of one that is not there yet, all are."""
+    """Return the used and the free bytes of a volume; one that does not exist yet is all free."""
     if rig.filling is None or (rig.place and rig.place.size_bytes is not None):
         return 0, on.free_bytes
     said = parse_numbers((await rig.machine.run(rig.filling.room(), check=False)).out)
@@ -474,7 +474,7 @@ async def _is_made(rig: Rig) -> bool:
 
 
 async def _read_size_bytes(rig: Rig, folder: str) -> int:
-    """Return what the folder to copy takes, or about what it will, once it is made; 0 where it is missing."""
+    """Return the size of the folder to copy, estimated if it is not made yet; 0 if it is missing."""
     if rig.golden and not await _is_made(rig):
         memory = _MEMORY.search((await rig.machine.run(["cat", "/proc/meminfo"], check=False)).out)
         return rig.golden.about_bytes(int(memory[1]) << 10 if memory else 0)
@@ -484,7 +484,7 @@ async def _read_size_bytes(rig: Rig, folder: str) -> int:
 
 
 async def _read_most_bytes(rig: Rig) -> int:
-    """Return the bytes that the clone may grow to; 0 where it does not grow, or that is not known."""
+    """Return the bytes that the clone may grow to; 0 if it does not grow, or its limit is unknown."""
     command = find_driver(rig.backend.clone).grows(rig.backend.clone)
     if command is None:
         return 0

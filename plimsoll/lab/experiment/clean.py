@@ -11,6 +11,7 @@ import click
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import printable
+from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import Variant, rigs_in
 from plimsoll.lab.experiment.folder import folders
 from plimsoll.lab.experiment.labfile import Lab
@@ -116,7 +117,10 @@ async def _clean(
                 for place in await find_tunings(rig.machine, lab):  # also of backends that no file has now
                     say(f"{rig.machine.name}: putting back the settings in {place.path}")
                     await put_back(rig.machine, place)
-                await rig.clear(say)
+                try:
+                    await rig.clear(say)
+                except LabError as error:
+                    raise LabError(f"{rig.name}: {error}") from None
             there = [one.what for one in await rig.find_remains()]
             there += [
                 f"a tuning that must be put back: {place.path}"

@@ -408,7 +408,7 @@ def join_name(backend: str, labels: Iterable[tuple[str, str]]) -> str:
 
 
 def make_unique(name: str, taken: set[str], longest: int = _LONGEST) -> str:
-    """Return `name`, or where it is `taken`, `name` with a number behind it."""
+    """Return `name`, with a number appended if it is `taken`."""
     found, number = name, 1
     while found in taken:
         number += 1
@@ -486,16 +486,16 @@ def preconditioned_rigs(lab: Lab) -> list[str]:
 
 
 def left_out(lab: Lab) -> list[str]:
-    """Return what keys of lab.yml leave out without being asked to, each with the reason."""
+    """Return what keys of lab.yml leave out by themselves, each with the reason."""
     choices = (filled_volumes(lab), measured_volumes(lab))
     return [sentence for choice in choices if choice for sentence in choice.left_out(lab)]
 
 
 @dataclass(frozen=True)
 class KeyChange:
-    """A key of lab.yml that is not as it was. `refusal` says why it is not taken over, and what to do.
+    """A changed key of lab.yml. `refusal` says why it is not taken over, and what to do.
 
-    None as a value: it is not there.
+    A value of None: the key is absent.
     """
 
     key: str
@@ -506,7 +506,8 @@ class KeyChange:
     @property
     def sentence(self) -> str:
         """Key and both values, as people write them."""
-        return f"{self.key}: {_shown(self.now)} in the file, {_shown(self.before)} in this experiment"
+        now, before = _describe_value(self.now), _describe_value(self.before)
+        return f"{self.key}: {now} in the file, {before} in this experiment"
 
 
 def find_key_changes(before: Lab, now: Lab) -> list[KeyChange]:
@@ -558,7 +559,7 @@ def _refusal(key: str, before: Any, now: Any) -> str | None:
 
 
 def _by_name(lab: Lab) -> dict[str, Any]:
-    """Return the settings with names in place of places: an order in the file means nothing."""
+    """Return the settings by name: the order in the file has no meaning."""
     data = lab.model_dump(mode="json")
     data["backends"] = {entry["name"]: entry for entry in data["backends"]}
     data["hosts"] = {entry["name"]: entry for entry in data["hosts"]}
@@ -567,7 +568,7 @@ def _by_name(lab: Lab) -> dict[str, Any]:
     return data
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, dict):

@@ -45,7 +45,7 @@ from plimsoll.lab.experiment.problems import read_checked, read_lab
 from plimsoll.lab.experiment.rig import Rig, build_rigs, rigs_by_variant
 from plimsoll.lab.experiment.run import Run
 from plimsoll.lab.experiment.scenarios import TraitsByScenario, prepare_members, read_traits
-from plimsoll.lab.experiment.status.status import show_beside, stamped
+from plimsoll.lab.experiment.status.status import add_time, show_beside
 from plimsoll.lab.experiment.status.text import describe_phase
 from plimsoll.lab.experiment.status.watch import StatusReader
 from plimsoll.lab.experiment.volumes import VolumeFilling, VolumeMeasurement
@@ -249,7 +249,7 @@ def _unfinished(of: RunResult) -> list[str]:
 
 
 def _say(text: str) -> None:
-    print(printable(text, 2000) if sys.stderr.isatty() else stamped(text), file=sys.stderr, flush=True)
+    print(printable(text, 2000) if sys.stderr.isatty() else add_time(text), file=sys.stderr, flush=True)
 
 
 class Experiment:
@@ -324,7 +324,7 @@ class Experiment:
                     await asyncio.sleep(pause_s)
 
     def _is_to_be_filled(self, rig: Rig, rig_of: Mapping[str, Rig]) -> bool:
-        """Return whether its volume is to be full and used, and it has a run that is not finished."""
+        """Return whether its volume is to be filled, and it has an unfinished run."""
         left = (run for run in self._runs if not self._folder.is_finished(run.name))
         return self._preconditioning.needs_filling(rig.name) and any(
             rig_of[run.backend] is rig for run in left
@@ -453,7 +453,7 @@ class Experiment:
 
 
 def run_experiment(experiment: Experiment) -> RunResult:
-    """Carry `experiment` out; Ctrl-C, TERM and a closed terminal end it well, with KeyboardInterrupt."""
+    """Carry `experiment` out; Ctrl-C, TERM and a closed terminal end it with KeyboardInterrupt."""
 
     async def main() -> RunResult:
         task = asyncio.current_task()

@@ -96,7 +96,7 @@ class ExperimentFolder:
         return path if attempt and path.exists() else self.commands
 
     def finish(self, attempt: Path, directory: Path, name: str) -> Path:
-        """Put `directory` of `attempt` among the finished runs, down to the disk. Raises OutputError."""
+        """Put `directory` of `attempt` among the finished runs, synced to the disk. Raises OutputError."""
         there = self.path / RUNS_FOLDER / name
         try:
             for path in directory.rglob("*"):
@@ -119,7 +119,7 @@ class ExperimentFolder:
         return extension.runs if extension else None
 
     def extend(self, settings: Lab, runs: Sequence[PlannedRun]) -> None:
-        """Note what the experiment is extended to, at one stroke. Raises OutputError."""
+        """Write what the experiment is extended to, atomically. Raises OutputError."""
         extension = _Extension(settings=settings, runs=list(runs))
         replace_json(self.path / EXTENSION_FILE, extension.model_dump(mode="json"), sync=True)
 
@@ -214,7 +214,7 @@ class Journal:
         self.path = path
 
     def note(self, what: str, *, sync: bool = True, **further: Any) -> None:
-        """Append what happened, with `sync` down to the disk. Raises OutputError."""
+        """Append what happened, and with `sync` flush it to the disk. Raises OutputError."""
         line = {"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "what": what, **further}
         append_line(self.path, line, sync)
 
@@ -281,7 +281,7 @@ class Journal:
 
     @property
     def set_aside(self) -> dict[str, str]:
-        """What was set aside, and why: a backend, or a scenario on a backend, by `aside_name`."""
+        """What was set aside, and why: a backend, or a scenario on a backend, by `set_aside_label`."""
         found: dict[str, str] = {}
         for line in read_lines(self.path):
             if line.get("what") == _TRIED_AGAIN:

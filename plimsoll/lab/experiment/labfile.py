@@ -60,7 +60,7 @@ class Phases(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _open_end(cls, said: Any) -> Any:
-        """Let nothing follow an open end."""
+        """Refuse a phase that follows one without an end."""
         if isinstance(said, dict) and said.get("during_s", ...) is None and "after_s" not in said:
             return {**said, "after_s": 0.0}
         return said

@@ -232,7 +232,7 @@ class ScenarioProcess:
         return await self._process.wait()
 
     async def stop(self) -> None:
-        """End it in good order, or at once where it takes too long."""
+        """Stop it gracefully, or kill it if that takes too long."""
         if not self.is_over():
             await self._process.stop(_STOP_S)
         await self.wait()
@@ -281,7 +281,7 @@ class MemberRun:
         self.clock = RunClock(started_at)
 
     async def let_begin(self, clock: RunClock, saturated: asyncio.Event | None) -> None:
-        """Let one that begins later begin when it should, by the run's `clock`. Raises LabError.
+        """Start a member that begins later when it is due, by the run's `clock`. Raises LabError.
 
         `saturated` is set once the saturator works; None where nothing saturates the disks.
         """
@@ -310,7 +310,7 @@ class MemberRun:
             raise LabError(f"{self.called}: the run is {status}: {words}")
 
     async def dismiss(self) -> None:
-        """End it in good order, where it still runs, as all others have ended: its run is whole."""
+        """Stop it gracefully if it still runs, since all others have ended: its run is complete."""
         self.stopped = not self.program.is_over()
         await self.program.stop()
 
@@ -345,7 +345,7 @@ class RunLoad:
         return last.clock
 
     async def let_begin(self, clock: RunClock, saturated: asyncio.Event | None) -> None:
-        """Let each part that begins later begin when it should. Raises LabError."""
+        """Start each part that begins later when it is due. Raises LabError."""
         await in_step(part.let_begin(clock, saturated) for part in self._parts)
 
     async def end(self) -> None:
@@ -364,12 +364,12 @@ class RunLoad:
                 task.cancel()
 
     async def stop(self) -> None:
-        """End in good order, and at once, what still runs."""
+        """Stop all that still runs gracefully, at the same time."""
         await asyncio.gather(*(part.program.stop() for part in self._started), return_exceptions=True)
 
 
 async def in_step(waiting: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Wait for all; the first that raises ends the others, and is raised."""
+    """Wait for all; if one raises, cancel the others and raise its error."""
     tasks = [asyncio.create_task(each) for each in waiting]
     try:
         await asyncio.gather(*tasks)
@@ -384,7 +384,7 @@ async def wait_for_run(attempt: Path, ended: Callable[[], bool], timeout_s: floa
     until_s = time.monotonic() + timeout_s
     while time.monotonic() < until_s:
         over = ended()
-        if found := begun(attempt):
+        if found := find_begun_run(attempt):
             return found
         if over:
             raise LabError("it ended before the run began")
@@ -392,7 +392,7 @@ async def wait_for_run(attempt: Path, ended: Callable[[], bool], timeout_s: floa
     raise LabError(f"it did not begin within {timeout_s:g} s")
 
 
-def begun(attempt: Path) -> tuple[Path, datetime] | None:
+def find_begun_run(attempt: Path) -> tuple[Path, datetime] | None:
     """Return the run directory below `attempt` and its `started_at`, None where it is not begun yet."""
     for run in find_runs(attempt):
         try:

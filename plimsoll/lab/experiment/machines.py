@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.experiment.labfile import LOCAL, Backend, Lab
-from plimsoll.lab.machine import Done, Line, LocalMachine, Machine, Process, WrappedMachine
-from plimsoll.lab.steps.step import Command, Look
+from plimsoll.lab.machine import CommandResult, Line, LocalMachine, Machine, Process, WrappedMachine
+from plimsoll.lab.steps.step import Check, Command
 
 LOCK_PATH = "/run/lock/plimsoll-lab.lock"
 
@@ -55,7 +55,7 @@ class BusyError(LabError):
 
 
 class Lock:
-    """The lock of one machine, for `who`. Goes with the connection: `hold` it again before each run."""
+    """The lock of one machine, for `who`. It is lost with the connection: `take` it again before each run."""
 
     def __init__(self, machine: Machine, who: str) -> None:
         self.machine, self._who = machine, who
@@ -116,10 +116,10 @@ async def _end(lines: AsyncIterator[Line]) -> None:
         pass
 
 
-def lock_check() -> Look:
-    """Return the look at whether the lock is free, which says who holds it where it is not. Pure."""
+def lock_check() -> Check:
+    """Check whether the lock is free; if it is not, the check says who holds it. Pure."""
     words = ("sh", "-c", _IS_FREE, "sh", LOCK_PATH)
-    return Look("another experiment uses this machine: wait until it ends", words)
+    return Check("another experiment uses this machine: wait until it ends", words)
 
 
 def hold_command(who: str) -> list[str]:
@@ -131,10 +131,10 @@ class RecordedMachine(WrappedMachine):
     """A Machine that records the commands run on `machine`: those that `which` accepts, by default all."""
 
     def __init__(
-        self, machine: Machine, tell: Record, which: Callable[[Sequence[str]], bool] = lambda _: True
+        self, machine: Machine, record: Record, which: Callable[[Sequence[str]], bool] = lambda _: True
     ) -> None:
         super().__init__(machine)
-        self._tell, self._which = tell, which
+        self._record, self._which = record, which
 
     async def run(
         self,
@@ -143,16 +143,17 @@ class RecordedMachine(WrappedMachine):
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         """Run `command` to its end. Raises MachineError."""
         if self._which(command):
             said = None if stdin is None else stdin.decode(errors="replace")
-            self._tell(Command("", tuple(command), stdin=said))
+            self._record(Command("", tuple(command), stdin=said))
         return await self._machine.run(command, stdin=stdin, timeout_s=timeout_s, check=check)
 
     async def start(self, command: Sequence[str]) -> Process:
         """Start `command`. Raises MachineError."""
-        self._tell(Command("", tuple(command)))
+        if self._which(command):
+            self._record(Command("", tuple(command)))
         return await self._machine.start(command)
 
 
@@ -161,7 +162,7 @@ class AskedOnce(WrappedMachine):
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
-        self._known: dict[_Question, Done | MachineError] = {}
+        self._known: dict[_Question, CommandResult | MachineError] = {}
 
     async def run(
         self,
@@ -170,7 +171,7 @@ class AskedOnce(WrappedMachine):
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         """Run `command` to its end, or recall what came of it. Raises MachineError."""
         question = (tuple(command), stdin)
         if question not in self._known:
@@ -196,10 +197,10 @@ class DryMachine:
     """
 
     def __init__(
-        self, name: str, tell: Record, statuses: Mapping[tuple[str, ...], int], ends: int = 0
+        self, name: str, record: Record, statuses: Mapping[tuple[str, ...], int], ends: int = 0
     ) -> None:
         """`statuses`: what commands end with whose last words ask for something; all others end well."""
-        self.name, self._tell, self._statuses = name, tell, statuses
+        self.name, self._record, self._statuses = name, record, statuses
         self._ends = ends
         self.started = asyncio.Event()
 
@@ -210,16 +211,16 @@ class DryMachine:
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
-        """Tell it."""
+    ) -> CommandResult:
+        """Record `command`."""
         words = tuple(command)
-        self._tell(Command("", words, stdin=None if stdin is None else stdin.decode(errors="replace")))
+        self._record(Command("", words, stdin=None if stdin is None else stdin.decode(errors="replace")))
         asked = [status for last, status in self._statuses.items() if words[-len(last) :] == last]
-        return Done(words, asked[0] if asked else 0, "", "")
+        return CommandResult(words, asked[0] if asked else 0, "", "")
 
     async def start(self, command: Sequence[str]) -> Process:
-        """Tell it."""
-        self._tell(Command("", tuple(command)))
+        """Record `command`."""
+        self._record(Command("", tuple(command)))
         process = _Lasting()
         if self._ends:
             self._ends -= 1

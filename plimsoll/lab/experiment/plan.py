@@ -59,7 +59,7 @@ def plan(file: Path, as_json: bool) -> None:
         plimsoll lab plan lab.yml --json | jq '.chapters[].says'
     """  # noqa: D301 \b is click's: keep these lines as they are
     found, kinds = read_checked(file)
-    planned = asyncio.run(_planned(found, kinds))
+    planned = asyncio.run(_read_chapters(found, kinds))
     if as_json:
         data: dict[str, Any] = {
             "runs": [asdict(run) for run in plan_runs(found)],
@@ -79,7 +79,7 @@ def plan(file: Path, as_json: bool) -> None:
     click.echo(f"# {summarize(found)}")
 
 
-async def _planned(found: Lab, kinds: TraitsByScenario) -> list[dict[str, Any]]:
+async def _read_chapters(found: Lab, kinds: TraitsByScenario) -> list[dict[str, Any]]:
     machines = Machines(found)
     try:
         rigs = await build_rigs(found, machines, lambda _name, _step: None)

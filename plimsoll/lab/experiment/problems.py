@@ -77,14 +77,12 @@ def read_checked(path: Path) -> tuple[Lab, TraitsByScenario]:
     lab = read_model(path, Lab, MANUAL, all_problems, _STAND_INS)
     kinds = read_traits(lab, str(path))
     # What is without effect is known only of a file without mistakes, of which nothing was left out.
-    read_model(path, Lab, MANUAL, lambda _: _idle(lab, kinds))
+    idle = [
+        *idle_keys(CheckedLab(lab, kinds)),
+        *((at, why + _page(lab, at)) for at, why in idle_options(lab)),
+    ]
+    read_model(path, Lab, MANUAL, lambda _: iter(idle))
     return lab, kinds
-
-
-def _idle(lab: Lab, kinds: TraitsByScenario) -> Problems:
-    yield from idle_keys(CheckedLab(lab, kinds))
-    for at, why in idle_options(lab):
-        yield at, why + _page(lab, at)
 
 
 def all_problems(lab: Lab) -> Problems:
@@ -495,7 +493,7 @@ IDLE_KEYS: list[tuple[str, IsIdle, str]] = [
 def idle_keys(of: CheckedLab) -> Problems:
     """Yield the keys of a file without mistakes that have no effect: where, why, and what to do.
 
-    Factors may change what stands in a backend or its saturator: where there are any, such keys are let be.
+    Factors may change what stands in a backend or its saturator: where there are any, such keys are skipped.
     """
     for key, is_idle, why in IDLE_KEYS:
         if of.lab.factors and key.startswith(("backends.", "saturator.")):

@@ -67,7 +67,8 @@ class Rig:
         self.backend, self.machine, self.disk, self.clone = backend, machine, disk, kit.clone
         self.files, self.filling = files, filling  # of fileio and precondition, where it has a disk
         self._saturated, self._probe = saturated, probe
-        self.golden, self._api, self._look, self._on_step = kit.golden, kit.api, kit.look, on_step
+        self.golden, self._api, self._on_step = kit.golden, kit.api, on_step
+        self._read_details = kit.read_details
         self.variants: dict[str, tuple[Backend, Clone]] = {}  # by variant, where factors make several of it
         self.changed = False  # whether a run changed the site since it was as created
         self.stands = False  # whether the lab made it, whole or in part
@@ -168,7 +169,7 @@ class Rig:
 
     async def read_details(self) -> CloneDetails:
         """Return what is known of the clone only now that it stands. Looks only. Raises LabError."""
-        return await self._look(self.runner.captured) if self._look else CloneDetails()
+        return await self._read_details(self.runner.captured) if self._read_details else CloneDetails()
 
     def reset(self, restore: bool) -> StepGroup:
         """Return the steps before a run; with `restore`, the data are put back as they were."""
@@ -231,13 +232,11 @@ class Rig:
                     await runner.do(one.remove)
             except LabError as error:
                 if pause_s is None:
-                    raise LabError(f"{self.name}: cannot remove {one.what}: {error}") from None
+                    raise LabError(f"cannot remove {one.what}: {error}") from None
                 await asyncio.sleep(pause_s)
         else:
             if found := await self.find_remains(filling):
-                raise LabError(
-                    f"{self.name}: still there after removal: " + "; ".join(one.what for one in found)
-                )
+                raise LabError(f"still there after removal: {'; '.join(one.what for one in found)}")
         self.forget()
 
     def saturator(self, lab: Lab) -> SaturatorSettings | None:

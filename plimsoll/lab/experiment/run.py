@@ -140,7 +140,7 @@ class Run:
         return clock
 
     def _note(self, what: str, **further: str) -> None:
-        """Note for those who look on; not down to the disk, which may be the one under test."""
+        """Note it for `lab status`, without a sync of the disk, which may be the one under test."""
         self._folder.journal.note(what, sync=False, run=self._run.name, **further)
 
     async def _saturate(self, clock: RunClock, events: Events) -> None:
@@ -247,7 +247,7 @@ def collect_members(attempt: Path, run: PlannedRun, parts: list[MemberRun]) -> P
 
 
 def describe_company(run: PlannedRun, part: MemberRun, parts: list[MemberRun]) -> dict[str, Any]:
-    """Return what `part`'s run.json gets of the others; times are by its own clock.
+    """Return what run.json of `part` says of the others; times are by its own clock.
 
     A crowd that the lab stopped, as all others had ended, is complete.
     """

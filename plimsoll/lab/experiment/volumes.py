@@ -27,7 +27,7 @@ from plimsoll.lab.experiment.machines import RecordedMachine
 from plimsoll.lab.experiment.notices import LogLine, Notices
 from plimsoll.lab.experiment.rig import Rig, StepGroup
 from plimsoll.lab.fileio import precondition
-from plimsoll.lab.fileio.bench import FileioError, only_looks
+from plimsoll.lab.fileio.bench import FileioError, is_read_only
 from plimsoll.lab.fileio.measure import (
     BenchCases,
     Settings,
@@ -139,7 +139,7 @@ class VolumeFilling:
         found: precondition.Written,
         **more: Any,
     ) -> VolumeRound:
-        """Return a round, which is down on the disk by then. Raises OutputError."""
+        """Return a round after it is synced to the disk. Raises OutputError."""
         one = VolumeRound(
             volume=rig.name,
             filling=filling,
@@ -156,7 +156,7 @@ class VolumeFilling:
         return one
 
     def _step(self, rig: Rig, what: str, says: str) -> None:
-        """Note for those who look on; the rounds themselves are down on the disk."""
+        """Note it for `lab status`, without a sync of the disk; the rounds themselves are synced."""
         self._folder.journal.note(f"precondition {what}", sync=False, backend=rig.name, says=says)
 
 
@@ -195,7 +195,7 @@ async def _run_fio(machine: Machine, command: list[str], longest_s: float) -> pr
         )
         raise LabError(f"{machine.name}: fio ended with status {done.status}: {why or 'it gave no reason'}")
     # What counts against longest_s is all of the time: fio does not count the fsync at the end.
-    return replace(precondition.written(done.out), seconds=round(time.monotonic() - begun_s, 3))
+    return replace(precondition.parse_written(done.out), seconds=round(time.monotonic() - begun_s, 3))
 
 
 async def _read_numbers(machine: Machine, command: list[str]) -> list[int]:
@@ -270,7 +270,7 @@ class VolumeMeasurement:
                 self._say(f"{rig.name}: fileio: {_as_keys(caution, settings)}")
         await rig.do(steps_before_measuring(rig, files))
         try:
-            recorded = RecordedMachine(rig.machine, rig.note_step, lambda words: not only_looks(words))
+            recorded = RecordedMachine(rig.machine, rig.note_step, lambda words: not is_read_only(words))
             machine = rig.under_limits(recorded, rig.runner.captured)
             for settings in every:
                 step = partial(self._step, rig.name, make_bench(settings).program)
@@ -282,7 +282,7 @@ class VolumeMeasurement:
             await rig.do([steps_after_measuring(files)])
 
     def _step(self, rig: str, program: str, says: str, measures: bool) -> None:
-        """Note for those who look on; the cells themselves are down on the disk."""
+        """Note it for `lab status`, without a sync of the disk; the cells themselves are synced."""
         what = ("fsync cell" if program == "fio" else "fileio cell") if measures else "fileio files"
         self._folder.journal.note(what, sync=False, backend=rig, says=says)
 

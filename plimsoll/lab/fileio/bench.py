@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 from pydantic import AfterValidator, Field
 
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.machine import Done
+from plimsoll.lab.machine import CommandResult
 from plimsoll.lab.names import StrictModel
 from plimsoll.rundir.volumes import AnyCell
 
@@ -54,7 +54,7 @@ class Bench(ABC, Generic[C]):
         """Return the cell that the command printed. Raises FileioError."""
 
     @abstractmethod
-    def complaint(self, done: Done) -> str:
+    def complaint(self, done: CommandResult) -> str:
         """Return the program's own error; empty where it gave none."""
 
     @abstractmethod
@@ -74,7 +74,7 @@ class Bench(ABC, Generic[C]):
         return ["df", "--output=avail", "--block-size=1", "--", self.directory]
 
 
-def only_looks(command: Sequence[str]) -> bool:
+def is_read_only(command: Sequence[str]) -> bool:
     """Return whether a command of fileio, also of one that joins a control group first, changes nothing."""
     return not {"find", "df"}.isdisjoint(command)
 

@@ -11,7 +11,7 @@ from plimsoll.common.units import Size, listed, size_text
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench, FileioError, OnVolume, refuse_repeats
-from plimsoll.lab.machine import Done
+from plimsoll.lab.machine import CommandResult
 from plimsoll.lab.names import StrictModel
 from plimsoll.rundir.volumes import Call, Engine, Figure, FsyncCase, FsyncCell, Preset, WritingTest
 
@@ -164,7 +164,7 @@ class FioBench(Bench[FsyncCase]):
         """Return the cell that fio printed. Raises FileioError."""
         return fsync_cell(self._settings.name, case, parse_fio(printed))
 
-    def complaint(self, done: Done) -> str:
+    def complaint(self, done: CommandResult) -> str:
         """Return fio's own error: a line that begins with its name, on either stream."""
         lines = (done.err + "\n" + done.out).splitlines()
         return next((line for line in lines if line.startswith("fio:")), "")

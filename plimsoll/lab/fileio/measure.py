@@ -16,7 +16,7 @@ from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench, FileioError
 from plimsoll.lab.fileio.fio import FioBench, FsyncMatrix, FsyncSettings, lays_out
 from plimsoll.lab.fileio.sysbench import FileioSettings, Matrix, MatrixCase, SysbenchBench
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.step import Command, Look, Remains
+from plimsoll.lab.steps.step import Check, Command, Remains
 from plimsoll.rundir.volumes import AnyCell, Figure, FsyncCase, FsyncCell, MatrixCell, cell_in
 
 _NOT_FOUND = 127  # what env ends with
@@ -364,9 +364,9 @@ class VolumeFiles:
             return []
         return [Remains(f"the test files in {self.folder}", backend, (self.remove(),))]
 
-    def looks(self) -> list[Look]:
+    def checks(self) -> list[Check]:
         """Return what is to be looked at before they are made; nothing of a disk that is still to be made."""
         if self.place.size_bytes is not None:
             return []
         problem = f"fileio: {self.place.folder} cannot be written into"
-        return [Look(problem, ("sh", "-c", '[ ! -d "$1" ] || [ -w "$1" ]', "sh", self.place.folder))]
+        return [Check(problem, ("sh", "-c", '[ ! -d "$1" ] || [ -w "$1" ]', "sh", self.place.folder))]

@@ -25,7 +25,7 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.fileio.fio import read_fio_job
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
-from plimsoll.lab.steps.step import Command, Look, Remains
+from plimsoll.lab.steps.step import Check, Command, Remains
 
 
 class PreconditionSettings(StrictModel):
@@ -122,12 +122,12 @@ class Filling:
             return []
         return [Remains(f"the filling in {self.folder}", backend, (self.remove(),))]
 
-    def looks(self) -> list[Look]:
+    def checks(self) -> list[Check]:
         """Return what is to be looked at before it is made; nothing of a disk that is still to be made."""
         if self.place.size_bytes is not None:
             return []
         problem = f"precondition: {self.place.folder} cannot be written into"
-        return [Look(problem, ("sh", "-c", '[ ! -d "$1" ] || [ -w "$1" ]', "sh", self.place.folder))]
+        return [Check(problem, ("sh", "-c", '[ ! -d "$1" ] || [ -w "$1" ]', "sh", self.place.folder))]
 
 
 def parse_numbers(printed: str) -> list[int]:
@@ -217,12 +217,12 @@ def _fio(folder: str, name: str, size_bytes: int, direct: bool) -> list[str]:
     ]
 
 
-def written(output: str) -> Written:
+def parse_written(output: str) -> Written:
     """Return what fio's JSON says of what it wrote; it may say other things before. Raises LabError."""
-    return read_fio_job(output, _written, LabError)
+    return read_fio_job(output, _read_written, LabError)
 
 
-def _written(job: dict[str, Any], _: str) -> Written:
+def _read_written(job: dict[str, Any], _: str) -> Written:
     told = job["write"]
     slow = told.get("clat_ns", {}).get("percentile", {}).get("99.900000")
     return Written(

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from plimsoll.common.units import AS_SIZE, counted
 from plimsoll.lab.fileio.bench import Bench, FileioError, OnVolume, refuse_repeats
-from plimsoll.lab.machine import Done
+from plimsoll.lab.machine import CommandResult
 from plimsoll.lab.names import StrictModel
 from plimsoll.rundir.volumes import MatrixCell
 
@@ -119,7 +119,7 @@ class SysbenchBench(Bench[MatrixCase]):
         """Return the cell that sysbench printed. Raises FileioError."""
         return parse_cell(self._settings, case, parse_output(printed))
 
-    def complaint(self, done: Done) -> str:
+    def complaint(self, done: CommandResult) -> str:
         """Return sysbench's own error: a line with FATAL on either stream."""
         lines = (done.err + "\n" + done.out).splitlines()
         return next((line for line in lines if "FATAL" in line), "")

@@ -14,7 +14,7 @@ import asyncssh
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine.process import (
-    Done,
+    CommandResult,
     GuardedProcess,
     Process,
     Reader,
@@ -41,7 +41,7 @@ class Machine(Protocol):
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         """Run `command` to its end.
 
         Raises MachineError where it cannot be run, takes longer than `timeout_s` seconds, writes more than
@@ -75,7 +75,7 @@ class WrappedMachine:
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         """See Machine."""
         return await self._machine.run(command, stdin=stdin, timeout_s=timeout_s, check=check)
 
@@ -107,7 +107,7 @@ class LocalMachine:
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         """Run `command` to its end. Raises MachineError."""
         channel = await self._channel(command, None if stdin is None else len(stdin))
         return await run_guarded(self.name, command, channel, stdin, timeout_s, check)
@@ -197,7 +197,7 @@ class SshMachine:
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         """Run `command` to its end. Raises MachineError."""
         channel = await self._channel(command, None if stdin is None else len(stdin))
         return await run_guarded(self.name, command, channel, stdin, timeout_s, check)

@@ -21,7 +21,7 @@ _LONGEST_BYTES = 1 << 16  # an endless line must not fill the memory: longer lin
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandResult:
     """A command that ended. `status` is 128 + N where signal N ended it, as in a shell."""
 
     command: tuple[str, ...]
@@ -158,7 +158,7 @@ class GuardedProcess:
 
 async def run_guarded(
     machine: str, command: Sequence[str], channel: Channel, stdin: bytes | None, timeout_s: float, check: bool
-) -> Done:
+) -> CommandResult:
     """Run a command whose guard was just started to its end. Raises MachineError as Machine.run does."""
     outputs = _Output(channel.out), _Output(channel.err)
     try:
@@ -178,7 +178,7 @@ async def run_guarded(
         raise MachineError(machine, f"printed more than {_MOST_BYTES >> 20} MiB", command)
     if check and status:
         raise MachineError(machine, f"ended with status {status}", command, err, status)
-    return Done(tuple(command), status, out, err)
+    return CommandResult(tuple(command), status, out, err)
 
 
 class _Output:

@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema
 
 from plimsoll.lab.names import NameOf
 from plimsoll.lab.observers.observer import Observer, ObserverOptions
-from plimsoll.lab.steps.step import Look
+from plimsoll.lab.steps.step import Check
 
 OBSERVERS: list[Observer] = [
     pkgutil.resolve_name(f"{__name__}.{at}")
@@ -64,10 +64,10 @@ class ObserverSettings(ObserverOptions):
                 raise ValueError(f"{name}: names something twice; remove one of them")
         return self
 
-    def looks(self) -> list[Look]:
-        """Return what observers have checked on the machine before the start."""
+    def checks(self) -> list[Check]:
+        """Return what must hold on the machine before the start."""
         own = [observer.own for observer in OBSERVERS if observer.own]
-        return [look for each in own if (keys := self.own(each.model)) for look in each.looks(keys)]
+        return [check for each in own if (keys := self.own(each.model)) for check in each.checks(keys)]
 
 
 _OWN: dict[str, Any] = {

@@ -7,10 +7,10 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.observer import (
     Column,
     FileSource,
+    Log,
     Observer,
     ObserverOptions,
     Reading,
-    Say,
     gauge,
     number,
     per,
@@ -94,7 +94,7 @@ def columns(devices: Iterable[str]) -> tuple[Column, ...]:
     return tuple(column for device in devices for column in _device_columns(device))
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, _say: Say) -> FileSource:
+async def _prepare(machine: Machine, options: ObserverOptions, _log: Log) -> FileSource:
     (text,) = await read_files(machine, PATHS)
     listed = await machine.run(["ls", "/sys/block"])
     devices = choose_devices(text or "", listed.out.split(), options.disks)

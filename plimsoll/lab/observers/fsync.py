@@ -10,13 +10,13 @@ from plimsoll.lab.machine import Machine, script_command
 from plimsoll.lab.names import Folder, StrictModel
 from plimsoll.lab.observers.observer import (
     Column,
+    Log,
     Observer,
     ObserverOptions,
     OwnKeys,
     ProcessLines,
     Reading,
     ReadingPair,
-    Say,
     gauge,
     number,
 )
@@ -126,9 +126,9 @@ class FsyncWatch:
         self._stream = ProcessLines(self.name, probed.machine, words, self._take)
         self._worst: Reading = {}
 
-    async def start(self, say: Say) -> None:
+    async def start(self, log: Log) -> None:
         """Start the process. Raises MachineError."""
-        await self._stream.start(say)
+        await self._stream.start(log)
 
     def sample(self) -> list[float | None]:
         """Return the figures that came since the last call; where two seconds' came, those of the worse."""
@@ -145,10 +145,10 @@ class FsyncWatch:
             self._worst = found
 
 
-async def _prepare(_machine: Machine, options: ObserverOptions, say: Say) -> FsyncWatch | None:
+async def _prepare(_machine: Machine, options: ObserverOptions, log: Log) -> FsyncWatch | None:
     own = options.own(FsyncProbeSettings)
     if own is None or own.probe is None:
-        say("fsync: where the site's data lie is not known here: name a folder on its disk, fsync.folder")
+        log("fsync: where the site's data lie is not known here: name a folder on its disk, fsync.folder")
         return None
     return FsyncWatch(own.probe)
 

@@ -20,11 +20,11 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.observer import (
     Column,
     FileSource,
+    Log,
     Observer,
     ObserverOptions,
     Reading,
     ReadingPair,
-    Say,
     file_observer,
     gauge,
     number,
@@ -183,18 +183,18 @@ def txg_columns(pools: Sequence[str]) -> tuple[Column, ...]:
 TXG_COLUMNS = txg_columns(["POOL"])  # as they are documented
 
 
-async def _prepare_txg(machine: Machine, options: ObserverOptions, say: Say) -> FileSource | None:
-    pools = await find_pools(machine, options.pools, "txg", say)
+async def _prepare_txg(machine: Machine, options: ObserverOptions, log: Log) -> FileSource | None:
+    pools = await find_pools(machine, options.pools, "txg", log)
     if not pools:
         return None
     groups = Groups(pools)
     try:
         texts = await read_files(machine, groups.paths)
     except MachineError as error:
-        say(f"txg: {error}")
+        log(f"txg: {error}")
         return None
     if not any(parse_groups(text or "") for text in texts[2:]):
-        say(f"txg: {groups.paths[2]} says nothing: no OpenZFS of the kernel, or zfs_txg_history is 0")
+        log(f"txg: {groups.paths[2]} says nothing: no OpenZFS of the kernel, or zfs_txg_history is 0")
         return None
     return FileSource("txg", txg_columns(pools), groups.read, groups.paths)
 

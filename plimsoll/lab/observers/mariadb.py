@@ -16,12 +16,12 @@ from plimsoll.lab.names import StrictModel
 from plimsoll.lab.observers.observer import (
     Column,
     CommandStream,
+    Log,
     Observer,
     ObserverOptions,
     OwnKeys,
     Reading,
     ReadingPair,
-    Say,
     gauge,
     number,
     per,
@@ -164,7 +164,7 @@ class MariadbReader:
     """
 
     def __init__(self, query: str = _STATUS, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self.say: Say = lambda _: None
+        self.log: Log = lambda _: None
         self._echoes = {"-" * 14, *query.split("; ")}  # what a client prints around an error
         self._now_ns = now_ns
         self._errors = set[str]()
@@ -183,7 +183,7 @@ class MariadbReader:
             error, _, _ = line.partition(":")
             if error not in self._errors and len(self._errors) < _MOST_ERRORS:
                 self._errors.add(error)
-                self.say(f"mariadb: {line.strip()[:_LONGEST]}")
+                self.log(f"mariadb: {line.strip()[:_LONGEST]}")
 
     def take(self) -> ReadingPair:
         """Return the round that came since the last call; an empty one where none did."""
@@ -204,28 +204,28 @@ class MariadbWatch(CommandStream):
             "mariadb", COLUMNS, machine, client_command(settings, query), self._rounds, "the client"
         )
 
-    async def start(self, say: Say) -> None:
+    async def start(self, log: Log) -> None:
         """Start the process. Raises MachineError."""
-        self._rounds.say = say
-        await super().start(say)
+        self._rounds.log = log
+        await super().start(log)
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> MariadbWatch | None:
+async def _prepare(machine: Machine, options: ObserverOptions, log: Log) -> MariadbWatch | None:
     settings = options.own(MariadbSettings)
     if settings is None:
         return None
-    query = f"{_STATUS}; {WAITS}" if await _tells_waits(machine, settings, say) else _STATUS
+    query = f"{_STATUS}; {WAITS}" if await _tells_waits(machine, settings, log) else _STATUS
     return MariadbWatch(machine, settings, query)
 
 
-async def _tells_waits(machine: Machine, settings: MariadbSettings, say: Say) -> bool:
+async def _tells_waits(machine: Machine, settings: MariadbSettings, log: Log) -> bool:
     """Return whether performance_schema is on and open: otherwise the query would fail or be empty."""
     try:
         asked = await machine.run(command(settings, WAITS), timeout_s=_PROBE_TIMEOUT_S, check=False)
     except MachineError:
         return False  # the sampling will say so
     if "denied" in asked.err and "performance_schema" in asked.err:
-        say("mariadb: may not read performance_schema: GRANT SELECT ON performance_schema.* TO the account")
+        log("mariadb: may not read performance_schema: GRANT SELECT ON performance_schema.* TO the account")
     return asked.status == 0 and bool(parse(asked.out))
 
 
@@ -237,6 +237,6 @@ OBSERVER = Observer(
         MariadbSettings,
         "How the mariadb observer reads its counters.",
         needs="an option file: mariadb: {defaults_file: /…}",
-        looks=lambda settings: [is_file("observe.mariadb.defaults_file", settings.defaults_file)],
+        checks=lambda settings: [is_file("observe.mariadb.defaults_file", settings.defaults_file)],
     ),
 )

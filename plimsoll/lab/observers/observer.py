@@ -16,9 +16,9 @@ from pydantic import Field
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine, Machine, Process
 from plimsoll.lab.names import DeviceName, PoolName, StrictModel, explained_in
-from plimsoll.lab.steps.step import Look
+from plimsoll.lab.steps.step import Check
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 Reading = Mapping[str, float]
 # ASCII's record separator, which no program prints and no file of /proc or /sys holds: a line of its own
 # after each round of a command, and the mark before each file that is read and after the last.
@@ -105,7 +105,7 @@ class Stream(Protocol):
     name: str
     columns: tuple[Column, ...]
 
-    async def start(self, say: Say) -> None:
+    async def start(self, log: Log) -> None:
         """Start the process. Raises MachineError."""
         ...
 
@@ -137,14 +137,14 @@ class ObserverOptions(StrictModel):
 class OwnKeys:
     """The keys that an observer has for itself, below its name.
 
-    `needs` says what it cannot do without, with an example; where it is "", defaults will do. `looks` returns
-    what has to be checked on the machine before the start.
+    `needs` says what it cannot do without, with an example; where it is "", defaults will do. `checks`
+    returns what must hold on the machine before the start.
     """
 
     model: type[StrictModel]
     description: str
     needs: str = ""
-    looks: Callable[[Any], list[Look]] = lambda _: []
+    checks: Callable[[Any], list[Check]] = lambda _: []
 
 
 @dataclass(frozen=True)
@@ -153,13 +153,13 @@ class Observer:
 
     `name`: its name in lab.yml, and before the dot of its columns in `host.csv`.
     `columns`: as they are documented; `DEVICE` or `POOL` stands for what a host has several of.
-    `prepare`: returns what is sampled on a machine, None where there is nothing; `say` gets the reason, once.
+    `prepare`: returns what is sampled on a machine, None where there is nothing; `log` gets the reason, once.
     It is sampled by default unless its own keys say that it needs something.
     """
 
     name: str
     columns: tuple[Column, ...]
-    prepare: Callable[[Machine, ObserverOptions, Say], Coroutine[Any, Any, FileSource | Stream | None]]
+    prepare: Callable[[Machine, ObserverOptions, Log], Coroutine[Any, Any, FileSource | Stream | None]]
     own: OwnKeys | None = None
 
 
@@ -168,7 +168,7 @@ def file_observer(
 ) -> Observer:
     """Return an observer whose columns are the same on every host; `read` gets the texts of `paths`."""
 
-    async def prepare(_machine: Machine, _options: ObserverOptions, _say: Say) -> FileSource:
+    async def prepare(_machine: Machine, _options: ObserverOptions, _log: Log) -> FileSource:
         return FileSource(name, columns, read, paths)
 
     return Observer(name, columns, prepare)
@@ -176,12 +176,12 @@ def file_observer(
 
 def gauge(name: str, field: str, scale: float = 1.0) -> Column:
     """Return a column that shows the value of `field`, times `scale`."""
-    return Column(name, field, lambda pair: _scaled(pair.gauge(field), scale))
+    return Column(name, field, lambda pair: _scale(pair.gauge(field), scale))
 
 
 def rate(name: str, field: str, scale: float = 1.0) -> Column:
     """Return a column that shows how much `field` grows a second, times `scale`."""
-    return Column(name, field, lambda pair: _scaled(pair.rate(field), scale))
+    return Column(name, field, lambda pair: _scale(pair.rate(field), scale))
 
 
 def per(name: str, numerator: str, denominator: str, scale: float = 1.0) -> Column:
@@ -189,11 +189,11 @@ def per(name: str, numerator: str, denominator: str, scale: float = 1.0) -> Colu
     return Column(
         name,
         f"{numerator} / {denominator}",
-        lambda pair: _scaled(pair.ratio(pair.delta(numerator), pair.delta(denominator)), scale),
+        lambda pair: _scale(pair.ratio(pair.delta(numerator), pair.delta(denominator)), scale),
     )
 
 
-def _scaled(value: float | None, scale: float) -> float | None:
+def _scale(value: float | None, scale: float) -> float | None:
     return None if value is None else value * scale
 
 
@@ -233,9 +233,9 @@ class CommandStream:
         self.name, self.columns, self._taker = name, columns, taker
         self._lines = ProcessLines(name, machine, command, taker.add, shown)
 
-    async def start(self, say: Say) -> None:
+    async def start(self, log: Log) -> None:
         """Start the process. Raises MachineError."""
-        await self._lines.start(say)
+        await self._lines.start(log)
 
     def sample(self) -> list[float | None]:
         """Return the figures that came since the last call."""
@@ -273,10 +273,10 @@ class ProcessLines:
         self._process: Process | None = None
         self._reading: asyncio.Task[None] | None = None
 
-    async def start(self, say: Say) -> None:
+    async def start(self, log: Log) -> None:
         """Start it. Raises MachineError."""
         self._process = await self._machine.start(self._command)
-        self._reading = asyncio.create_task(self._read(self._process, say))
+        self._reading = asyncio.create_task(self._read(self._process, log))
 
     async def stop(self) -> None:
         """End it."""
@@ -288,7 +288,7 @@ class ProcessLines:
             with suppress(MachineError):  # where the connection broke, the process ended with it
                 await self._process.stop()
 
-    async def _read(self, process: Process, say: Say) -> None:
+    async def _read(self, process: Process, log: Log) -> None:
         why = f"{self._shown} ended by itself"
         try:
             async for line in process.lines():
@@ -298,7 +298,7 @@ class ProcessLines:
                     why = line.text.strip()[:_LONGEST]
         except MachineError as error:
             why = str(error)
-        say(f"{self._name}: {why}; its columns stay empty from now on")
+        log(f"{self._name}: {why}; its columns stay empty from now on")
 
 
 async def read_files(

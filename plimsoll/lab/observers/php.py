@@ -10,13 +10,13 @@ from plimsoll.lab.machine import Machine, script_command
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.observers.observer import (
     Column,
+    Log,
     Observer,
     ObserverOptions,
     OwnKeys,
     ProcessLines,
     Reading,
     ReadingPair,
-    Say,
     gauge,
     rate,
 )
@@ -100,33 +100,33 @@ def parse(line: str) -> tuple[int, Reading, str | None] | None:
     What comes from a site is hostile: only numbers are kept.
     """
     try:
-        said = json.loads(line)
+        answer = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or not isinstance(said.get("at_ns"), int):
+    if not isinstance(answer, dict) or not isinstance(answer.get("at_ns"), int):
         return None
-    found = _numbers(said.get("status"))
+    found = _numbers(answer.get("status"))
     # Of a Unix socket FPM knows no queue, and says 0 for its length, too.
     if not found.pop(_QUEUE_LENGTH, 0):
         found.pop(_QUEUE, None)
-    opcache = said.get("opcache")
+    opcache = answer.get("opcache")
     if isinstance(opcache, dict):
         statistics = _numbers(opcache.get("opcache_statistics"))
         found |= _numbers(opcache.get("memory_usage")) | statistics
         if all(name in statistics for name in _RESTARTS):
             found[" + ".join(_RESTARTS)] = sum(statistics[name] for name in _RESTARTS)
-    if (waited_ms := _numbers(said).get("waited_ms")) is not None:
+    if (waited_ms := _numbers(answer).get("waited_ms")) is not None:
         found["wait for the status page"] = waited_ms
-    error = said.get("error")
-    return said["at_ns"], found, error[:_LONGEST] if isinstance(error, str) else None
+    error = answer.get("error")
+    return answer["at_ns"], found, error[:_LONGEST] if isinstance(error, str) else None
 
 
-def _numbers(said: object) -> dict[str, float]:
-    if not isinstance(said, Mapping):
+def _numbers(answer: object) -> dict[str, float]:
+    if not isinstance(answer, Mapping):
         return {}
     return {
         str(name): float(value)
-        for name, value in said.items()
+        for name, value in answer.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LARGEST
     }
 
@@ -139,16 +139,16 @@ class PhpWatch:
 
     def __init__(self, machine: Machine, settings: PhpSettings) -> None:
         self._stream = ProcessLines(self.name, machine, command(settings), self._take)
-        self._say: Say = lambda _: None
+        self._log: Log = lambda _: None
         self._error: str | None = None
         self._before: Reading | None = None
         self._before_ns = 0
         self._figures: list[float | None] | None = None
 
-    async def start(self, say: Say) -> None:
+    async def start(self, log: Log) -> None:
         """Start the process. Raises MachineError."""
-        self._say = say
-        await self._stream.start(say)
+        self._log = log
+        await self._stream.start(log)
 
     def sample(self) -> list[float | None]:
         """Return the figures that came since the last call."""
@@ -165,14 +165,14 @@ class PhpWatch:
         at_ns, reading, error = found
         if error and error != self._error:
             self._error = error
-            self._say(f"php: {error}")
+            self._log(f"php: {error}")
         pair = ReadingPair(reading, self._before, (at_ns - self._before_ns) / 1e9)
         self._figures = [column.formula(pair) for column in COLUMNS]
         if len(reading) > 1:  # more than how long it waits
             self._before, self._before_ns = reading, at_ns
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, _say: Say) -> PhpWatch | None:
+async def _prepare(machine: Machine, options: ObserverOptions, _log: Log) -> PhpWatch | None:
     settings = options.own(PhpSettings)
     return PhpWatch(machine, settings) if settings else None
 

@@ -13,10 +13,10 @@ from plimsoll.lab.observers.observer import (
     END,
     Column,
     CommandStream,
+    Log,
     Observer,
     ObserverOptions,
     ReadingPair,
-    Say,
     gauge,
     repeat_command,
 )
@@ -179,12 +179,12 @@ def columns(pools: Sequence[str]) -> tuple[Column, ...]:
 COLUMNS = columns(["POOL"])  # as they are documented
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> CommandStream | None:
-    pools = await find_pools(machine, options.pools, "poolstate", say)
+async def _prepare(machine: Machine, options: ObserverOptions, log: Log) -> CommandStream | None:
+    pools = await find_pools(machine, options.pools, "poolstate", log)
     if not pools:
         return None
     probes = [(form, ["zpool", "list", *form, *pools]) for form in FORMS]
-    form = await find_form(machine, "poolstate", "zpool list", probes, say)
+    form = await find_form(machine, "poolstate", "zpool list", probes, log)
     if form is None:
         return None
     return CommandStream(

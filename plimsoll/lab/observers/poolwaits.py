@@ -13,10 +13,10 @@ from plimsoll.lab.observers.observer import (
     END,
     Column,
     CommandStream,
+    Log,
     Observer,
     ObserverOptions,
     ReadingPair,
-    Say,
     gauge,
     number,
     repeat_command,
@@ -117,10 +117,10 @@ def columns(pools: Sequence[str]) -> tuple[Column, ...]:
 COLUMNS = columns(["POOL"])  # as they are documented
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> CommandStream | None:
-    pools = await find_pools(machine, options.pools, "poolwaits", say)
+async def _prepare(machine: Machine, options: ObserverOptions, log: Log) -> CommandStream | None:
+    pools = await find_pools(machine, options.pools, "poolwaits", log)
     probes = [(True, [*_WORDS, *pools])]
-    if not pools or not await find_form(machine, "poolwaits", "zpool iostat -w", probes, say):
+    if not pools or not await find_form(machine, "poolwaits", "zpool iostat -w", probes, log):
         return None
     return CommandStream(
         "poolwaits", columns(pools), machine, command(pools), HistogramReader(), "zpool iostat -w"

@@ -19,7 +19,7 @@ from plimsoll.common.files import replace_text, write_error
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers import ObserverSettings, find_observer
-from plimsoll.lab.observers.observer import FileSource, Say, Stream, read_files
+from plimsoll.lab.observers.observer import FileSource, Log, Stream, read_files
 from plimsoll.rundir.names import HOST_FILE
 
 _PERIOD_NS = 1_000_000_000
@@ -84,9 +84,9 @@ class Sampler:
     """The observers of one host. What cannot be read stays empty, and is reported once."""
 
     def __init__(
-        self, machine: Machine, observed: Sequence[FileSource | Stream], say: Say = lambda _: None
+        self, machine: Machine, observed: Sequence[FileSource | Stream], log: Log = lambda _: None
     ) -> None:
-        self._machine, self._say = machine, say
+        self._machine, self._log = machine, log
         self._files = [one for one in observed if isinstance(one, FileSource)]
         self._streams = [one for one in observed if not isinstance(one, FileSource)]
         self._paths = list(dict.fromkeys(path for source in self._files for path in source.paths))
@@ -107,7 +107,7 @@ class Sampler:
         try:
             for stream in self._streams:
                 try:
-                    await stream.start(self._say)
+                    await stream.start(self._log)
                 except MachineError as error:
                     self._complain(stream.name, str(error))
             while not stop.is_set():
@@ -147,7 +147,7 @@ class Sampler:
     def _complain(self, observer: str | None, text: str) -> None:
         if (observer or "") not in self._complained:
             self._complained.add(observer or "")
-            self._say(f"{observer}: {text}" if observer else text)
+            self._log(f"{observer}: {text}" if observer else text)
 
 
 def next_due_ns(start_ns: int, now_ns: int) -> int:
@@ -155,24 +155,24 @@ def next_due_ns(start_ns: int, now_ns: int) -> int:
     return start_ns + (max(0, now_ns - start_ns) // _PERIOD_NS + 1) * _PERIOD_NS
 
 
-async def prepare_sampler(machine: Machine, settings: ObserverSettings, say: Say) -> Sampler:
+async def prepare_sampler(machine: Machine, settings: ObserverSettings, log: Log) -> Sampler:
     """Return the sampler of `settings`, whose columns are fixed from here on. Raises MachineError.
 
-    `say` gets a sentence for each thing that this host lacks.
+    `log` gets a sentence for each thing that this host lacks.
     """
-    said: list[str] = []
+    messages: list[str] = []
     observed = [
-        await find_observer(name).prepare(machine, settings, said.append) for name in settings.observe
+        await find_observer(name).prepare(machine, settings, messages.append) for name in settings.observe
     ]
-    for sentence in merge_repeats(said):
-        say(sentence)
-    return Sampler(machine, [one for one in observed if one is not None], say)
+    for sentence in merge_repeats(messages):
+        log(sentence)
+    return Sampler(machine, [one for one in observed if one is not None], log)
 
 
-def merge_repeats(said: Sequence[str]) -> list[str]:
+def merge_repeats(messages: Sequence[str]) -> list[str]:
     """Return sentences `OBSERVER: TEXT`, those of one text as one that names all observers. Pure."""
     names: dict[str, list[str]] = {}
-    for sentence in said:
+    for sentence in messages:
         name, _, text = sentence.partition(": ")
         names.setdefault(text, []).append(name)
     return [f"{', '.join(each)}: {text}" for text, each in names.items()]

@@ -10,10 +10,10 @@ from plimsoll.lab.observers import zpool
 from plimsoll.lab.observers.observer import (
     Column,
     CommandStream,
+    Log,
     Observer,
     ObserverOptions,
     ReadingPair,
-    Say,
     gauge,
 )
 from plimsoll.lab.observers.poolstate import Leaf, parse_status
@@ -142,23 +142,23 @@ def columns(leaves: Leaves) -> tuple[Column, ...]:
 COLUMNS = columns({"POOL": [Leaf("VDEV", "")]})  # as they are documented
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> CommandStream | None:
-    pools = await find_pools(machine, options.pools, "vdevs", say)
+async def _prepare(machine: Machine, options: ObserverOptions, log: Log) -> CommandStream | None:
+    pools = await find_pools(machine, options.pools, "vdevs", log)
     if not pools:
         return None
     try:
         probed = await machine.run(probe(pools), timeout_s=PROBE_TIMEOUT_S, check=False)
         status = await machine.run(status_command(pools), timeout_s=PROBE_TIMEOUT_S, check=False)
     except MachineError as error:
-        say(f"vdevs: {error}")
+        log(f"vdevs: {error}")
         return None
     if probed.status or status.status:
-        say(f"vdevs: zpool printed: {(probed.err or status.err).strip()[:200]}")
+        log(f"vdevs: zpool printed: {(probed.err or status.err).strip()[:200]}")
         return None
     leaves = {each.pool: each.leaves for each in parse_status(status.out)}
     count = sum(map(len, leaves.values()))
     if count > MOST:
-        say(f"vdevs: of {count} vdevs only the first {MOST} have columns; `pools` in lab.yml chooses pools")
+        log(f"vdevs: of {count} vdevs only the first {MOST} have columns; `pools` in lab.yml chooses pools")
     return CommandStream(
         "vdevs", columns(leaves), machine, command(pools), VdevReader(leaves), "zpool iostat -v"
     )

@@ -13,10 +13,10 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.observers.observer import (
     Column,
     CommandStream,
+    Log,
     Observer,
     ObserverOptions,
     ReadingPair,
-    Say,
     gauge,
 )
 
@@ -50,7 +50,7 @@ FORMS = (
 )
 
 
-async def find_pools(machine: Machine, pools: Sequence[str], name: str, say: Say) -> Sequence[str]:
+async def find_pools(machine: Machine, pools: Sequence[str], name: str, log: Log) -> Sequence[str]:
     """Return `pools`, or all imported ones where none is named; nothing, and the reason, where there is none.
 
     `name` is the observer's that asks.
@@ -60,16 +60,16 @@ async def find_pools(machine: Machine, pools: Sequence[str], name: str, say: Say
             names = ["zpool", "list", "-H", "-o", "name"]
             listed = await machine.run(names, timeout_s=PROBE_TIMEOUT_S, check=False)
         except MachineError as error:
-            say(f"{name}: {error}")
+            log(f"{name}: {error}")
             return ()
         pools = listed.out.split("\n")[:-1] if listed.status == 0 else ()
     if not pools:
-        say(f"{name}: no pool is imported here, so there is none to observe")
+        log(f"{name}: no pool is imported here, so there is none to observe")
     return pools
 
 
 async def find_form(
-    machine: Machine, name: str, asked: str, probes: Iterable[tuple[Form, Sequence[str]]], say: Say
+    machine: Machine, name: str, asked: str, probes: Iterable[tuple[Form, Sequence[str]]], log: Log
 ) -> Form | None:
     """Return the first form whose probe succeeds; None, and the reason, where none does.
 
@@ -83,9 +83,9 @@ async def find_form(
                 return form
             printed = probed.err.strip()[:200]
     except MachineError as error:
-        say(f"{name}: {error}")
+        log(f"{name}: {error}")
         return None
-    say(f"{name}: {asked} printed: {printed}")
+    log(f"{name}: {asked} printed: {printed}")
     return None
 
 
@@ -170,12 +170,12 @@ class IostatReader:
         return ReadingPair(taken, None, 1.0)
 
 
-async def _prepare(machine: Machine, options: ObserverOptions, say: Say) -> CommandStream | None:
-    pools = await find_pools(machine, options.pools, "zpool", say)
+async def _prepare(machine: Machine, options: ObserverOptions, log: Log) -> CommandStream | None:
+    pools = await find_pools(machine, options.pools, "zpool", log)
     if not pools:
         return None
     probes = [(form, probe(form, pools)) for form in FORMS]
-    form = await find_form(machine, "zpool", "zpool iostat", probes, say)
+    form = await find_form(machine, "zpool", "zpool iostat", probes, log)
     if form is None:
         return None
     return CommandStream(

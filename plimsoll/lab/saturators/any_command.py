@@ -19,7 +19,7 @@ from plimsoll.lab.saturators.saturator import (
     needs_folder,
 )
 from plimsoll.lab.saturators.sinks import find_left, own_path, removal_command
-from plimsoll.lab.steps.step import Command, Look, Remains, is_program
+from plimsoll.lab.steps.step import Check, Command, Remains, is_program
 
 _CLEANUP_S = 3600.0
 # What is there after a crash of the machine too. A folder in it can be removed by its owner alone.
@@ -116,7 +116,7 @@ def _aimed(settings: AnyCommand, at: DataLocation) -> AnyCommand:
     return pointed
 
 
-def _looks(settings: AnyCommand) -> list[Look]:
+def _checks(settings: AnyCommand) -> list[Check]:
     first = {"start": settings.start[0], "cleanup": settings.cleanup[0] if settings.cleanup else "true"}
     return [is_program(f"saturator.{key}", word) for key, word in first.items() if has_no_placeholder(word)]
 
@@ -146,7 +146,7 @@ COMMAND = SaturatorKind(
     aim=_aimed,
     programs=frozenset(),
     rounds=lambda _: 1,
-    looks=_looks,
+    checks=_checks,
     brief=_in_brief,
     find=_find,
 )

@@ -27,12 +27,12 @@ from plimsoll.lab.saturators.sinks import (
     copied_bytes,
     copy_to_file_command,
     find_left,
-    folder_looks,
+    folder_checks,
     own_file,
     own_path,
     removal_command,
 )
-from plimsoll.lab.steps.step import Command, Look, Remains, is_file, is_folder, is_program, unless
+from plimsoll.lab.steps.step import Check, Command, Remains, is_file, is_folder, is_program, unless
 
 _NAME = r"^[A-Za-z][A-Za-z0-9._-]{0,98}[A-Za-z0-9]$"
 _REPOSITORY = r"^[A-Za-z0-9_.@!:\[\]%-]{1,300}$"
@@ -258,24 +258,24 @@ def _aimed(settings: Backup, at: DataLocation) -> Backup:
     return settings.model_copy(update=changed)
 
 
-def _looks(settings: Backup) -> list[Look]:
-    sink, found = settings.sink, folder_looks(settings.sink)
+def _checks(settings: Backup) -> list[Check]:
+    sink, found = settings.sink, folder_checks(settings.sink)
     if isinstance(sink, RepositorySink):
         found += [is_program("saturator", "proxmox-backup-client")]
         found += [is_file("saturator.sink.password_file", sink.password_file)]
         found += [] if settings.folder == CLONE else [is_folder("saturator.folder", settings.folder)]
         login = f"saturator.sink.repository: {sink.repository} cannot be logged in to"
-        return [*found, Look(login, unless(_NO_PROGRAM, client(sink, "status")), _ASK_S)]
+        return [*found, Check(login, unless(_NO_PROGRAM, client(sink, "status")), _ASK_S)]
     found.append(is_program("saturator", "vzdump"))
     if isinstance(sink, StorageSink):
         problem = (
             f"saturator.sink.storage: {sink.storage} is not a storage of Proxmox Backup Server: pvesm status "
             "names them; for any other, give its folder as sink: {to: folder, folder: /…}"
         )
-        found.append(Look(problem, ("sh", "-c", _IS_BACKUP_SERVER, "sh", sink.storage)))
+        found.append(Check(problem, ("sh", "-c", _IS_BACKUP_SERVER, "sh", sink.storage)))
     if isinstance(settings.guest, int):
         problem = f"saturator.guest: there is no guest {settings.guest} on this node: qm list names them"
-        found.append(Look(problem, ("sh", "-c", _IS_GUEST, "sh", str(settings.guest))))
+        found.append(Check(problem, ("sh", "-c", _IS_GUEST, "sh", str(settings.guest))))
     return found
 
 
@@ -393,6 +393,6 @@ BACKUP = SaturatorKind(
     aim=_aimed,
     programs=frozenset({"python3"}),
     rounds=lambda _: 1,
-    looks=_looks,
+    checks=_checks,
     find=_find,
 )

@@ -9,8 +9,8 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Folder, checked_folder, is_own_snapshot, own_name, snapshot_name
 from plimsoll.lab.saturators.saturator import CLONE, OnEvent, SaturatorKind
 from plimsoll.lab.saturators.send import SendLoop, SendSettings
-from plimsoll.lab.saturators.sinks import LocalSink, Receiver, RemoteSink, sink_looks
-from plimsoll.lab.steps.step import Look, is_folder
+from plimsoll.lab.saturators.sinks import LocalSink, Receiver, RemoteSink, sink_checks
+from plimsoll.lab.steps.step import Check, is_folder
 
 
 class BtrfsSend(SendSettings):
@@ -122,12 +122,12 @@ def _aimed(settings: BtrfsSend, at: DataLocation) -> BtrfsSend:
     return settings.model_copy(update=update)
 
 
-def _looks(settings: BtrfsSend) -> list[Look]:
+def _checks(settings: BtrfsSend) -> list[Check]:
     keys = ("subvolume", "snapshots")
     named = [(key, value) for key in keys if (value := getattr(settings, key)) != CLONE]
     return [
         *(is_folder(f"saturator.{key}", value) for key, value in named),
-        *sink_looks(settings.sink, of_zfs=False),
+        *sink_checks(settings.sink, of_zfs=False),
     ]
 
 
@@ -138,5 +138,5 @@ BTRFS_SEND = SaturatorKind(
     aim=_aimed,
     programs=frozenset({"btrfs", "python3"}),
     rounds=lambda settings: settings.rhythm.rounds,
-    looks=_looks,
+    checks=_checks,
 )

@@ -27,11 +27,11 @@ from plimsoll.lab.saturators.sinks import (
     copied_bytes,
     copy_to_file_command,
     find_left,
-    folder_looks,
+    folder_checks,
     own_file,
     removal_command,
 )
-from plimsoll.lab.steps.step import Look, Remains, is_file, is_program
+from plimsoll.lab.steps.step import Check, Remains, is_file, is_program
 
 _SUFFIX = "dump.sql"
 _CLIENT = re.compile(r"(.*\b(?:mariadb|mysql))-?dump")  # the client that belongs to it has a shorter name
@@ -153,9 +153,9 @@ def size_query(databases: tuple[str, ...]) -> str:
     )
 
 
-def _looks(settings: DatabaseDump) -> list[Look]:
-    """Return the looks. What is named after the clone can be asked only once that is there."""
-    first, found = settings.program[0], folder_looks(settings.sink)
+def _checks(settings: DatabaseDump) -> list[Check]:
+    """Return the checks. What is named after the clone can be asked only once that is there."""
+    first, found = settings.program[0], folder_checks(settings.sink)
     if settings.container:
         found += [is_program("saturator.container", "docker"), is_program("saturator.container", "nsenter")]
     elif has_no_placeholder(first):
@@ -169,7 +169,7 @@ def _looks(settings: DatabaseDump) -> list[Look]:
         query = ["--batch", "--skip-column-names", "--connect-timeout=5", asked]
         ask = [*_logged_in(settings, [*settings.program[:-1], client[1]]), *query]
         words = ("sh", "-c", _FITS, "sh", folder, str(len(settings.databases)), *ask)
-        found.append(Look("saturator: the databases cannot be dumped", words))
+        found.append(Check("saturator: the databases cannot be dumped", words))
     return found
 
 
@@ -186,6 +186,6 @@ DATABASE_DUMP = SaturatorKind(
     aim=_aimed,
     programs=frozenset({"python3"}),
     rounds=lambda _: 1,
-    looks=_looks,
+    checks=_checks,
     find=_find,
 )

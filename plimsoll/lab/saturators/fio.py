@@ -11,7 +11,7 @@ from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Folder, own_name
 from plimsoll.lab.saturators.saturator import CLONE, Runner, SaturatorKind, SaturatorSettings, aim_folder
-from plimsoll.lab.steps.step import Command, Look, Remains, has_room, is_folder
+from plimsoll.lab.steps.step import Check, Command, Remains, has_room, is_folder
 
 _FOREVER_S = 30 * 86_400
 _LONGEST_LINES = 100_000  # of one document
@@ -138,7 +138,7 @@ def _aimed(settings: Fio, at: DataLocation) -> Fio:
     return settings.model_copy(update={"folder": aim_folder("folder", at)})
 
 
-def _looks(settings: Fio) -> list[Look]:
+def _checks(settings: Fio) -> list[Check]:
     if settings.folder == CLONE:
         return []
     total_bytes = settings.size_bytes * settings.jobs
@@ -159,4 +159,6 @@ async def _find(machine: Machine, settings: Fio, label: str, backend: str) -> li
     return [Remains(", ".join(there.out.splitlines()), backend, (step,))]
 
 
-FIO = SaturatorKind("fio", Fio, _FioRunner, aim=_aimed, programs=frozenset({"fio"}), looks=_looks, find=_find)
+FIO = SaturatorKind(
+    "fio", Fio, _FioRunner, aim=_aimed, programs=frozenset({"fio"}), checks=_checks, find=_find
+)

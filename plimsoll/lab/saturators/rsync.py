@@ -28,13 +28,13 @@ from plimsoll.lab.saturators.sinks import (
     over_ssh,
     own_path,
     removal_command,
-    sink_looks,
+    sink_checks,
     ssh_words,
 )
-from plimsoll.lab.steps.step import Look, Remains, is_folder, unless
+from plimsoll.lab.steps.step import Check, Remains, is_folder, unless
 
 _LOOK_S = 600.0
-_SSH_FAILED = 255  # which the look at the sink's host tells
+_SSH_FAILED = 255  # which the check of the sink's host reports
 # As --info=progress2 prints it without separators: `  22183936  36%   19.45MB/s    0:00:01 (xfr#1, …)`.
 _PROGRESS = re.compile(r"^ *(?P<bytes>[0-9]{1,18}) +[0-9]{1,3}% ", re.ASCII)
 # Files that vanish while they are copied (24) are what a site at work is like.
@@ -42,7 +42,7 @@ _RSYNC = """rsync "$@"
 status=$?
 [ "$status" = 24 ] || exit "$status" """
 # $1: the folder that is copied; then the command that says how much is free where it goes. Where there is no
-# such thing, another look says it.
+# such thing, another check says it.
 _FITS = """need=$(du -s -B1 -- "$1" 2>/dev/null | cut -f 1)
 shift
 free=$("$@" 2>/dev/null | awk 'NR == 2 { print $4 }')
@@ -141,12 +141,12 @@ def _aimed(settings: Rsync, at: DataLocation) -> Rsync:
     return pointed
 
 
-def _looks(settings: Rsync) -> list[Look]:
-    sink, found = settings.sink, sink_looks(settings.sink, of_zfs=False)
+def _checks(settings: Rsync) -> list[Check]:
+    sink, found = settings.sink, sink_checks(settings.sink, of_zfs=False)
     if isinstance(sink, RemoteSink):
         there = f"saturator.sink.into: there is no folder {sink.into} on {sink.host}: make it"
         found += [
-            Look(problem, unless(_SSH_FAILED, over_ssh(sink, words)))
+            Check(problem, unless(_SSH_FAILED, over_ssh(sink, words)))
             for problem, words in (
                 (there, ["test", "-d", sink.into]),
                 (f"saturator.sink.host: {sink.host} has no rsync", ["rsync", "-V"]),
@@ -157,7 +157,7 @@ def _looks(settings: Rsync) -> list[Look]:
         fits = ("sh", "-c", _FITS, "sh", settings.folder, *free)
         found += [
             is_folder("saturator.folder", settings.folder),
-            Look(
+            Check(
                 f"saturator.sink.into: {settings.folder} does not fit into {sink.into}",
                 fits,
                 _LOOK_S,
@@ -179,6 +179,6 @@ RSYNC = SaturatorKind(
     aim=_aimed,
     programs=frozenset({"rsync"}),
     rounds=lambda _: 1,
-    looks=_looks,
+    checks=_checks,
     find=_find,
 )

@@ -18,7 +18,7 @@ from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.errors import MachineError, last_words
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import StrictModel, explained_in, own_name
-from plimsoll.lab.steps.step import Look, Remains, no_reference
+from plimsoll.lab.steps.step import Check, Remains, no_reference
 
 # Gets each event; `at_ns` is when it was, by the monotonic clock, where that is known better than by now.
 OnEvent = Callable[[dict[str, Any]], None]
@@ -70,7 +70,7 @@ class SaturatorKind(Generic[Settings]):
     `questions`: commands that change nothing and whose status decides what it does: `plimsoll lab plan` asks
     the machine itself.
     `rounds`: how many processes it starts, one after the other, until every kind of command was run.
-    `looks`: what is to be looked at before, for settings that are not aimed.
+    `checks`: what must hold before, for settings that are not aimed.
     `brief`: the settings as `lab plan` shows what it does: without waiting.
     `find`: returns what one that was killed left, for a machine, settings, label and backend: only what does
     not go with the clone or its disk. Looks only, by name. The settings are aimed if they can be.
@@ -84,7 +84,7 @@ class SaturatorKind(Generic[Settings]):
     programs: frozenset[str]
     questions: tuple[tuple[str, ...], ...] = ()
     rounds: Callable[[Settings], int] = lambda _: 0
-    looks: Callable[[Settings], list[Look]] = lambda _: []
+    checks: Callable[[Settings], list[Check]] = lambda _: []
     brief: Callable[[Settings], Settings] = lambda settings: settings
     find: Callable[[Machine, Settings, str, str], Coroutine[Any, Any, list[Remains]]] = _nothing
     mirrors_disk: bool = False

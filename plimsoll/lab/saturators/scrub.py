@@ -19,7 +19,7 @@ from plimsoll.lab.saturators.saturator import (
     SaturatorSettings,
     Settings,
 )
-from plimsoll.lab.steps.step import Command, Look, Remains, is_pool
+from plimsoll.lab.steps.step import Check, Command, Remains, is_pool
 
 END_S = 600.0  # for a command that ends a scan: a busy pool answers late
 _TOTAL = re.compile(r"total ([0-9]{1,18})", re.ASCII)
@@ -159,13 +159,13 @@ def _aimed(settings: Scrub, at: DataLocation) -> Scrub:
     return settings.model_copy(update={"pool": at.dataset.partition("/")[0]})
 
 
-def _looks(settings: Scrub) -> list[Look]:
+def _checks(settings: Scrub) -> list[Check]:
     if settings.pool == CLONE:
         return []
     idle = ("sh", "-c", f'{SCAN}see_idle "$1"', "sh", settings.pool)
     return [
         is_pool("saturator.pool", settings.pool),
-        Look("saturator.pool: cannot be scrubbed now", idle, ours=True),
+        Check("saturator.pool: cannot be scrubbed now", idle, ours=True),
     ]
 
 
@@ -187,6 +187,6 @@ SCRUB = SaturatorKind(
     aim=_aimed,
     programs=frozenset({"zfs", "zpool"}),
     rounds=lambda _: 1,
-    looks=_looks,
+    checks=_checks,
     find=_find,
 )

@@ -13,7 +13,7 @@ from plimsoll.common.units import Size
 from plimsoll.lab.machine import Machine, script_command
 from plimsoll.lab.names import Folder, StrictModel, own_name
 from plimsoll.lab.saturators.saturator import CLONE
-from plimsoll.lab.steps.step import Command, Look, Remains, has_room, is_dataset, is_folder
+from plimsoll.lab.steps.step import Check, Command, Remains, has_room, is_dataset, is_folder
 
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*")
 
@@ -100,14 +100,14 @@ def at_receiver(sink: Receiver, command: Sequence[str]) -> list[str]:
 FileSink = NullSink | FolderSink
 
 
-def folder_looks(sink: StrictModel) -> list[Look]:
-    """Return the look whether the folder that `sink` names is there."""
+def folder_checks(sink: StrictModel) -> list[Check]:
+    """Check whether the folder that `sink` names exists."""
     if isinstance(sink, FolderSink) and sink.folder != CLONE:
         return [is_folder("saturator.sink.folder", sink.folder)]
     return []
 
 
-def sink_looks(sink: AnySink, of_zfs: bool) -> list[Look]:
+def sink_checks(sink: AnySink, of_zfs: bool) -> list[Check]:
     """Return what is to be looked at before something is sent to `sink`; `of_zfs`: `into` is a dataset."""
     if isinstance(sink, RamDiskSink):
         return [
@@ -118,7 +118,7 @@ def sink_looks(sink: AnySink, of_zfs: bool) -> list[Look]:
         problem = (
             f"saturator.sink.host: {sink.host} cannot be logged in to from there, by key and as a known host"
         )
-        return [Look(problem, tuple(over_ssh(sink, ["true"])))]
+        return [Check(problem, tuple(over_ssh(sink, ["true"])))]
     if isinstance(sink, LocalSink):
         return [(is_dataset if of_zfs else is_folder)("saturator.sink.into", sink.into)]
     return []

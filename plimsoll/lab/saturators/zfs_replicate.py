@@ -15,12 +15,12 @@ from plimsoll.lab.saturators.zfs_send import (
     aimed_at_clone,
     find_stream_remains,
     processes,
-    stream_looks,
+    stream_checks,
 )
-from plimsoll.lab.steps.step import Look
+from plimsoll.lab.steps.step import Check
 
 # $1: the dataset that is sent; then the command that prints the free bytes where it is received. Where there
-# is no such thing, another look says it.
+# is no such thing, another check says it.
 _FITS = """need=$(zfs get -H -p -o value referenced "$1" 2>/dev/null) || exit 0
 shift
 free=$("$@" 2>/dev/null) || exit 0
@@ -67,20 +67,20 @@ def _in_brief(settings: ZfsReplicate) -> ZfsReplicate:
     return brief
 
 
-def _looks(settings: ZfsReplicate) -> list[Look]:
-    sink, found = settings.sink, stream_looks(settings)
+def _checks(settings: ZfsReplicate) -> list[Check]:
+    sink, found = settings.sink, stream_checks(settings)
     if isinstance(sink, RemoteSink):
         there = over_ssh(sink, ["zfs", "list", "-H", "-o", "name", sink.into])
         found += [
-            Look(f"saturator.sink.into: {sink.host} cannot list the dataset {sink.into}", tuple(there)),
-            Look(
+            Check(f"saturator.sink.into: {sink.host} cannot list the dataset {sink.into}", tuple(there)),
+            Check(
                 f"saturator.sink.host: {sink.host} has no python3", tuple(over_ssh(sink, ["python3", "-V"]))
             ),
         ]
     if not settings.dataset.startswith("@"):
         free = at_receiver(sink, ["zfs", "get", "-H", "-p", "-o", "value", "available", sink.into])
         words = ("sh", "-c", _FITS, "sh", settings.dataset, *free)
-        found.append(Look(f"saturator.sink.into: {settings.dataset} does not fit into {sink.into}", words))
+        found.append(Check(f"saturator.sink.into: {settings.dataset} does not fit into {sink.into}", words))
     return found
 
 
@@ -92,7 +92,7 @@ ZFS_REPLICATE = SaturatorKind(
     programs=frozenset({"python3", "zfs"}),
     questions=(IS_OPENZFS,),
     rounds=processes,
-    looks=_looks,
+    checks=_checks,
     brief=_in_brief,
     find=find_stream_remains,
 )

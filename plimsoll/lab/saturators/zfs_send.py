@@ -13,8 +13,8 @@ from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import DatasetName, checked_dataset, is_own_snapshot, own_name, snapshot_name
 from plimsoll.lab.saturators.saturator import CLONE, OnEvent, SaturatorKind
 from plimsoll.lab.saturators.send import SendLoop, SendSettings, StreamSettings
-from plimsoll.lab.saturators.sinks import LocalSink, Receiver, RemoteSink, at_receiver, sink_looks
-from plimsoll.lab.steps.step import Command, Look, Remains, is_dataset
+from plimsoll.lab.saturators.sinks import LocalSink, Receiver, RemoteSink, at_receiver, sink_checks
+from plimsoll.lab.steps.step import Check, Command, Remains, is_dataset
 
 # Once a second with -v -P: time, bytes so far, snapshot; at -vv blocks stand behind the bytes.
 _PROGRESS = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}\t([0-9]{1,18})(?:\t[0-9]{1,18})?\t[^\t]+", re.ASCII)
@@ -206,10 +206,10 @@ def processes(settings: ZfsStream) -> int:
     return settings.rhythm.rounds * (1 + len(settings.below))
 
 
-def stream_looks(settings: ZfsStream) -> list[Look]:
+def stream_checks(settings: ZfsStream) -> list[Check]:
     """Return what is to be looked at before a dataset is sent."""
     named = [] if settings.dataset == CLONE else [is_dataset("saturator.dataset", settings.dataset)]
-    return [*named, *sink_looks(settings.sink, of_zfs=True)]
+    return [*named, *sink_checks(settings.sink, of_zfs=True)]
 
 
 _MOST_S = 600.0
@@ -275,6 +275,6 @@ ZFS_SEND = SaturatorKind(
     programs=frozenset({"python3", "zfs"}),
     questions=(IS_OPENZFS,),
     rounds=processes,
-    looks=stream_looks,
+    checks=stream_checks,
     find=find_stream_remains,
 )

@@ -252,19 +252,19 @@ def _fares(
         night for night in [*known[begun[-1] + 1 if begun else 0 :], *late] if night.outcome == "skipped"
     ]
     if skipped:
-        result.problems.append(f"{_counted(skipped)} {skipped[-1].said}")
+        result.problems.append(f"{_count_nights(skipped)} {skipped[-1].said}")
     if result.last is not None and result.last.outcome in NEEDS_ATTENTION:
         result.problems.append(
             f"the last night: {result.last.outcome}: {result.last.said.partition(chr(10))[0]}"
         )
 
 
-def _counted(nights: list[Night]) -> str:
+def _count_nights(nights: list[Night]) -> str:
     return f"{len(nights)} night{'s' if len(nights) > 1 else ''}"
 
 
 def _count_missed(nights: list[Night], further: str) -> str:
-    count = f"{_counted(nights)} missed, {further}"
+    count = f"{_count_nights(nights)} missed, {further}"
     last = nights[-1].due
     since = boot_time()
     if last is not None and since is not None and last < since:

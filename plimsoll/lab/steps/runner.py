@@ -11,7 +11,7 @@ import requests
 
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, as_shell, filled
+from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, as_shell, fill_step
 
 _LOOK_S = 10.0  # for one request to a site that may not serve yet
 _CAUSE = re.compile(r"\[Errno -?[0-9]+\] ([^'\")]+)")  # within the words of requests and urllib3
@@ -42,7 +42,7 @@ class StepRunner:
         """Carry out `steps`. Raises MachineError or LabError at the first that fails."""
         for template in steps:
             try:
-                step = filled(template, self.captured)
+                step = fill_step(template, self.captured)
             except KeyError as error:  # what was cut off early has yet to capture it
                 raise LabError(f"{template.says or 'a step'}: {error.args[0]} is not known yet") from None
             self._on_step(step)

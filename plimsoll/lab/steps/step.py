@@ -1,4 +1,4 @@
-"""Changes to a machine and looks at it, as data. Pure.
+"""Changes to a machine, and checks of it before they are made, as data. Pure.
 
 What a plan or `--dry-run` prints is what is carried out. `${name}` in a word stands for what an
 earlier step captured, as in a shell: the device that losetup chose, the number of a new virtual machine.
@@ -99,7 +99,7 @@ LocalStep = Command | Write | Remove  # what `plimsoll schedule` does here
 def as_shell(step: Step | LocalStep) -> str:
     """Return the step as text: a command or a file as a shell takes it, the others to be read."""
     if isinstance(step, Command):
-        line, rest = " ".join(_quoted(word) for word in step.words), " || true" if step.may_fail else ""
+        line, rest = " ".join(_quote(word) for word in step.words), " || true" if step.may_fail else ""
         line = f"{line}{rest}" if step.stdin is None else _with_input(line, step.stdin, rest)
         return f"{step.capture}=$({line})" if step.capture else line
     if isinstance(step, Write):
@@ -108,7 +108,7 @@ def as_shell(step: Step | LocalStep) -> str:
         path = shlex.quote(str(step.path))
         return f"rmdir -- {path} 2>/dev/null || true" if step.folder else f"rm -f -- {path}"
     if isinstance(step, Call):
-        words = [step.method, step.path, *(f"{key}={_quoted(value)}" for key, value in step.params)]
+        words = [step.method, step.path, *(f"{key}={_quote(value)}" for key, value in step.params)]
         return " ".join([*([f"{step.capture} ="] if step.capture else []), *words])
     if isinstance(step, Serve):
         there = f" (at {step.connect_to})" if step.connect_to else ""
@@ -124,15 +124,15 @@ def _with_input(line: str, text: str, rest: str = "") -> str:
     `rest` belongs to the command, and so stands before the text of a heredoc.
     """
     if "\n" not in text:
-        return f"printf %s {_quoted(text)} | {line}{rest}"
+        return f"printf %s {_quote(text)} | {line}{rest}"
     text = text.removesuffix("\n")
     if "\n" not in text:
-        return f"echo {_quoted(text)} | {line}{rest}"
+        return f"echo {_quote(text)} | {line}{rest}"
     end = "END" if _REFERENCE.search(text) else "'END'"
     return f"{line} <<{end}{rest}\n{text.rstrip()}\nEND"
 
 
-def filled(step: Step, captured: Mapping[str, str]) -> Step:
+def fill_step(step: Step, captured: Mapping[str, str]) -> Step:
     """Return `step` with what was captured in place of `${…}`. Raises KeyError where that is not known."""
     if isinstance(step, Command):
         stdin = None if step.stdin is None else fill(step.stdin, captured)
@@ -158,7 +158,7 @@ def no_reference(value: Any) -> Any:
     return value
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     """Quote for a shell, and leave references to be expanded."""
     if _REFERENCE.search(word) and shlex.quote(_REFERENCE.sub("x", word)) == _REFERENCE.sub("x", word):
         return word if _REFERENCE.fullmatch(word) is None else f'"{word}"'
@@ -176,10 +176,11 @@ class Remains:
 
 
 @dataclass(frozen=True)
-class Look:
-    """`problem` names the key and the remedy; what the command prints to standard error completes it.
+class Check:
+    """A command that succeeds if a requirement is met, run before an experiment begins.
 
-    With `ours` the lab's own leftovers may be the cause, which go before an experiment begins.
+    `problem` names the key and the remedy; what the command prints to standard error completes it. With
+    `ours`, leftovers of the lab itself may be the cause: they are removed before an experiment begins.
     """
 
     problem: str
@@ -188,58 +189,58 @@ class Look:
     ours: bool = False
 
 
-def is_folder(key: str, path: str) -> Look:
-    """Return the look whether `path` is a folder."""
-    return Look(f"{key}: there is no folder {path}: make it, or correct the path", ("test", "-d", path))
+def is_folder(key: str, path: str) -> Check:
+    """Check whether `path` is a folder."""
+    return Check(f"{key}: there is no folder {path}: make it, or correct the path", ("test", "-d", path))
 
 
-def is_file(key: str, path: str) -> Look:
-    """Return the look whether `path` is a file."""
-    return Look(f"{key}: there is no file {path}: correct the path", ("test", "-f", path))
+def is_file(key: str, path: str) -> Check:
+    """Check whether `path` is a file."""
+    return Check(f"{key}: there is no file {path}: correct the path", ("test", "-f", path))
 
 
-def is_program(key: str, name: str) -> Look:
-    """Return the look whether there is a program `name`, or a file that can be run."""
+def is_program(key: str, name: str) -> Check:
+    """Check whether there is a program `name`, or a file that can be run."""
     words = ("sh", "-c", 'command -v -- "$1" >/dev/null', "sh", name)
-    return Look(f"{key}: there is no program {name}: install it, or correct the name", words)
+    return Check(f"{key}: there is no program {name}: install it, or correct the name", words)
 
 
-def is_dataset(key: str, name: str) -> Look:
-    """Return the look whether `name` is a dataset."""
+def is_dataset(key: str, name: str) -> Check:
+    """Check whether `name` is a dataset."""
     words = ("sh", "-c", 'zfs list -H -o name "$1" >/dev/null 2>&1', "sh", name)
-    return Look(f"{key}: there is no dataset {name}: zfs list names those that there are", words)
+    return Check(f"{key}: there is no dataset {name}: zfs list names those that there are", words)
 
 
-def is_pool(key: str, name: str) -> Look:
-    """Return the look whether `name` is an imported pool."""
+def is_pool(key: str, name: str) -> Check:
+    """Check whether `name` is an imported pool."""
     words = ("sh", "-c", 'zpool list -H -o name "$1" >/dev/null 2>&1', "sh", name)
-    return Look(f"{key}: there is no pool {name}: zpool list names those that are imported", words)
+    return Check(f"{key}: there is no pool {name}: zpool list names those that are imported", words)
 
 
-def is_device(key: str, name: str) -> Look:
-    """Return the look whether `name` is a whole disk."""
+def is_device(key: str, name: str) -> Check:
+    """Check whether `name` is a whole disk."""
     problem = f"{key}: there is no disk {name}: lsblk -d names those that there are"
-    return Look(problem, ("test", "-e", f"/sys/block/{name}"))
+    return Check(problem, ("test", "-e", f"/sys/block/{name}"))
 
 
-def port_is_free(key: str, address: str, port: int) -> Look:
-    """Return the look whether something could listen there."""
+def port_is_free(key: str, address: str, port: int) -> Check:
+    """Check whether an address can be listened on."""
     problem = f"{key}: {address}:{port} cannot be listened on: choose another"
-    return Look(problem, ("python3", "-c", _BIND, address, str(port)), ours=True)
+    return Check(problem, ("python3", "-c", _BIND, address, str(port)), ours=True)
 
 
-def has_room(key: str, folder: str, needed_bytes: int) -> Look:
-    """Return the look whether the file system of `folder`, which may not be there yet, has such room."""
-    return Look(f"{key}: does not fit", ("sh", "-c", _ROOM, "sh", folder, str(needed_bytes)))
+def has_room(key: str, folder: str, needed_bytes: int) -> Check:
+    """Check whether the file system of `folder`, which need not exist yet, has enough room."""
+    return Check(f"{key}: does not fit", ("sh", "-c", _ROOM, "sh", folder, str(needed_bytes)))
 
 
-def by_step(key: str, step: Command) -> Look:
-    """Return a step of `create` that only looks, and says itself what is wrong."""
-    return Look(f"{key}: {step.says}: no", step.words, step.timeout_s)
+def by_step(key: str, step: Command) -> Check:
+    """Return a read-only step of `create` as a check."""
+    return Check(f"{key}: {step.says}: no", step.words, step.timeout_s)
 
 
 def unless(status: int, words: Sequence[str]) -> tuple[str, ...]:
-    """Return `words`, which end well with `status` too: another look says what that means."""
+    """Return `words`, which succeed with `status` too: another check says what that means."""
     return ("sh", "-c", f'"$@" || {{ status=$?; [ "$status" = {status} ] || exit "$status"; }}', "sh", *words)
 
 

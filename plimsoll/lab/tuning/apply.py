@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.facts import facts
-from plimsoll.lab.machine import Done, Machine
+from plimsoll.lab.machine import CommandResult, Machine
 from plimsoll.lab.names import StrictModel, is_own
 from plimsoll.lab.observers.kstat import ARC_PATHS, parse_kstat
 from plimsoll.lab.observers.observer import BUSY_S, read_files
@@ -228,7 +228,7 @@ async def find_journals(machine: Machine) -> list[JournalPlace]:
     return [JournalPlace(name) for name in names if _NAME.fullmatch(name)]
 
 
-async def _run_script(machine: Machine, script: str, path: str, stdin: bytes | None = None) -> Done:
+async def _run_script(machine: Machine, script: str, path: str, stdin: bytes | None = None) -> CommandResult:
     """Run `script` with `path`; raises TuningError where the machine cannot be asked."""
     try:
         return await machine.run(["sh", "-c", script, "sh", path], stdin=stdin, check=False)

@@ -126,8 +126,8 @@ def test_a_scrub_of_somebody_else_goes_on(work: Path) -> None:
         await busy.stop()
         assert busy.failure and "let it end" in busy.failure
         assert "in progress" in scan(pool)
-        looks = find_saturator_kind(settings).looks(settings)
-        answers = [(await machine.run(look.words, check=False)).status for look in looks]
+        checks = find_saturator_kind(settings).checks(settings)
+        answers = [(await machine.run(look.words, check=False)).status for look in checks]
         assert answers == [0, 1], "lab check says it too"
         await clear(machine, disk.find)
 
@@ -187,7 +187,7 @@ def test_what_is_new_goes_to_another_pool(
         settings = {"kind": "zfs-replicate", "interval_s": 1, "keep": 2, "sink": sink}
         for look in find_saturator_kind(
             named := SETTINGS.validate_python(settings | {"dataset": at.dataset})
-        ).looks(named):
+        ).checks(named):
             await machine.run(look.words)
         busy = make_saturator(machine, aim_saturator(SETTINGS.validate_python(settings), at), BY, note)
         await busy.start()

@@ -41,7 +41,7 @@ def test_a_database_that_the_container_does_not_have_is_told(site_block: Site) -
     )
 
     async def life(machine: LocalMachine) -> None:
-        look = find_saturator_kind(settings).looks(settings)[-1]
+        look = find_saturator_kind(settings).checks(settings)[-1]
         answer = await machine.run(look.words, check=False)
         assert answer.status == 1
         assert "it finds 0 of these 1 databases" in answer.err

@@ -6,11 +6,11 @@ from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.observers.observer import (
     FileSource,
+    Log,
     Observer,
     ObserverOptions,
     OwnKeys,
     Reading,
-    Say,
     gauge,
 )
 
@@ -27,7 +27,7 @@ def _read(texts: tuple[str, ...]) -> Reading:
     return {"knots": float(texts[0])} if texts[0] else {}
 
 
-async def _prepare(_machine: Machine, options: ObserverOptions, _say: Say) -> FileSource:
+async def _prepare(_machine: Machine, options: ObserverOptions, _log: Log) -> FileSource:
     own = options.own(WindSettings)
     return FileSource("wind", COLUMNS, _read, (f"/proc/wind/{own.vane if own else None}",))
 

@@ -331,8 +331,8 @@ def test_backups_on_a_server_are_found(status: int, found: list[str], says: str)
 
 def test_lab_check_looks_at_the_node(node: ProxmoxNode) -> None:
     def wrong(given_: dict[str, Any]) -> list[str]:
-        looks = BACKUP.looks(settings_of(given_))
-        return [look.problem.partition(": ")[0] for look in looks if node.run(look.words).returncode]
+        checks = BACKUP.checks(settings_of(given_))
+        return [look.problem.partition(": ")[0] for look in checks if node.run(look.words).returncode]
 
     assert wrong(STORAGE) == []
     (node.folder / "guest").unlink()

@@ -18,7 +18,7 @@ from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.disks.folder import FolderDisk
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.names import Label
-from plimsoll.lab.steps.step import Command, Serve, Step, filled
+from plimsoll.lab.steps.step import Command, Serve, Step, fill_step
 from tests.support.scripted_machine import ScriptedMachine
 
 LABEL = Label("bench")
@@ -152,7 +152,7 @@ def test_nothing_stands_for_what_no_step_before_captured(filesystem: str) -> Non
         *GOLDEN.forget(),
     ]
     for step in life:
-        filled(step, known)
+        fill_step(step, known)
         if isinstance(step, Command) and step.capture:
             known[step.capture] = "x"
 

@@ -15,7 +15,7 @@ from plimsoll.lab.disks.emulated import START_DAEMON
 from plimsoll.lab.disks.limits import FIND_GROUP, SET_LIMITS, LimitedMachine, run_in_group
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
-from plimsoll.lab.steps.step import Command, Room, Step, as_shell, filled
+from plimsoll.lab.steps.step import Command, Room, Step, as_shell, fill_step
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnyDisk)
 FOLDER = {"kind": "folder", "path": "/tank/lab"}
@@ -82,7 +82,7 @@ def steps_of(settings: dict[str, Any]) -> list[Step]:
 def test_nothing_stands_for_what_no_step_before_captured(filesystem: str, like: str) -> None:
     known: dict[str, str] = {}
     for step in steps_of({**SLOW, "filesystem": filesystem, "like": like}):
-        filled(step, known)  # KeyError where a script has a ${…} of its own
+        fill_step(step, known)  # KeyError where a script has a ${…} of its own
         if isinstance(step, Command) and step.capture:
             known[step.capture] = "x"
     settings = SETTINGS.validate_python({**SLOW, "filesystem": filesystem, "like": like})

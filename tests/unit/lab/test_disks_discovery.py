@@ -17,7 +17,7 @@ from plimsoll.lab.disks.removal import (
     own_mounts,
     remove_files,
 )
-from plimsoll.lab.machine import Done, LocalMachine
+from plimsoll.lab.machine import CommandResult, LocalMachine
 from tests.support.fakemachine import FakeMachine
 
 NAME = "plimsoll-bench--hdd"
@@ -118,9 +118,9 @@ class Machine(FakeMachine):
         stdin: bytes | None = None,
         timeout_s: float = 60.0,
         check: bool = True,
-    ) -> Done:
+    ) -> CommandResult:
         if command[0] == "sh":
-            return Done(tuple(command), 0, "", "")
+            return CommandResult(tuple(command), 0, "", "")
         return await super().run(command, stdin=stdin, timeout_s=timeout_s, check=check)
 
 

@@ -29,7 +29,7 @@ from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.status.watch import StatusReader
 from plimsoll.lab.experiment.volumes import VolumeMeasurement, missing_cells
 from plimsoll.lab.fileio.measure import commands, measure_cells, written_bytes
-from plimsoll.lab.machine import Done, Machine
+from plimsoll.lab.machine import CommandResult, Machine
 from tests.support.paths import ROOT
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_fileio import SMALL
@@ -220,7 +220,7 @@ class Failing(ScriptedMachine):
         super().__init__(lambda command: (0, "", ""))
         self._hangs = hangs
 
-    async def run(self, command: Sequence[str], **options: Any) -> Done:
+    async def run(self, command: Sequence[str], **options: Any) -> CommandResult:
         if "mkdir" in command and not self._hangs:
             raise MachineError(self.name, "the disk is gone", command)
         if "df" in command:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from plimsoll.lab.clones.libvirt import Base, Libvirt, LibvirtSettings, clone_xml, mac_address, read_base
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError, MachineError
-from plimsoll.lab.machine import Done
+from plimsoll.lab.machine import CommandResult
 from plimsoll.lab.steps.step import Command, Room, Serve, Step, as_shell
 from tests.support.fakemachine import FakeMachine
 
@@ -182,10 +182,10 @@ class Host(FakeMachine):
         )
         self.status = status
 
-    async def run(self, command: Sequence[str], **keys: Any) -> Done:
+    async def run(self, command: Sequence[str], **keys: Any) -> CommandResult:
         if self.status and "virsh" in command:
             self.ran.append(tuple(command))
-            return Done(tuple(command), self.status, "", "failed to connect")
+            return CommandResult(tuple(command), self.status, "", "failed to connect")
         return await super().run(command, **keys)
 
 
@@ -279,7 +279,7 @@ def test_a_base_that_cannot_be_cloned_is_said_when_it_is_to_be(why: str, host: H
 
 def test_a_machine_that_is_out_of_reach_is_said_at_once() -> None:
     class Far(Host):
-        async def run(self, command: Sequence[str], **_: Any) -> Done:
+        async def run(self, command: Sequence[str], **_: Any) -> CommandResult:
             raise MachineError("far", "cannot be reached")
 
     with pytest.raises(MachineError, match="far: cannot be reached"):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.lab.errors import MachineError, last_words
-from plimsoll.lab.machine import Done, Line, LocalMachine
+from plimsoll.lab.machine import CommandResult, Line, LocalMachine
 from plimsoll.lab.machine.process import LineSplit, decode_output, guard_command
 from tests.support.paths import ROOT
 
@@ -273,7 +273,7 @@ def test_root_is_asked_for_without_a_password(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     (tmp_path / "file").write_text("text")
 
-    async def act() -> tuple[Done, str]:
+    async def act() -> tuple[CommandResult, str]:
         machine = LocalMachine(become=True)
         return await machine.run(["cat"], stdin=b"in"), await machine.read_text(str(tmp_path / "file"))
 

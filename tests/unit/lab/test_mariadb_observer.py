@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from plimsoll.lab.machine import Done
+from plimsoll.lab.machine import CommandResult
 from plimsoll.lab.observers import WithOwnKeys, find_observer, mariadb
 from plimsoll.lab.observers.mariadb import MariadbSettings
 from tests.support.fakemachine import FakeMachine
@@ -60,7 +60,7 @@ def test_an_error_of_the_client_ends_the_round_and_is_said_once() -> None:
     said = list[str]()
     refused = "ERROR 2002 (HY000): Can't connect to local server through socket '/run/mysqld.sock' (2)"
     rounds = mariadb.MariadbReader()
-    rounds.say = said.append
+    rounds.log = said.append
     for line in ("Queries\t7", "-" * 14, "SHOW GLOBAL STATUS", "-" * 14, refused, refused, "end of a round"):
         rounds.add(line)
     assert rounds.take().now == {}
@@ -113,8 +113,8 @@ def test_file_waits_are_asked_for_where_they_can_be_had(
     out: str, err: str, status: int, waits: bool, said: list[str]
 ) -> None:
     class Host(FakeMachine):
-        async def run(self, command: Sequence[str], **_: object) -> Done:
-            return Done(tuple(command), status, out, err)
+        async def run(self, command: Sequence[str], **_: object) -> CommandResult:
+            return CommandResult(tuple(command), status, out, err)
 
     settings = WithOwnKeys.model_validate({"mariadb": MariadbSettings(defaults_file="/root/lab.cnf")})
     heard, host = list[str](), Host()

@@ -112,7 +112,7 @@ def test_what_somebody_else_began_is_left_alone(theirs: str, zfs: Zfs) -> None:
     assert done.returncode == 1
     assert "under way or paused: let it end, or stop it: zpool scrub -s tank" in done.stderr
     assert zfs.changes == []
-    seen = zfs.run(SCRUB.looks(SETTINGS.validate_python({"kind": "scrub", "pool": "tank"}))[1].words)
+    seen = zfs.run(SCRUB.checks(SETTINGS.validate_python({"kind": "scrub", "pool": "tank"}))[1].words)
     assert (seen.returncode, seen.stderr) == (1, done.stderr), "lab check says the same"
 
 
@@ -357,9 +357,9 @@ def test_the_pool_of_the_clone_is_scrubbed_unless_another_is_named() -> None:
     assert aim_saturator(SETTINGS.validate_python({"kind": "scrub"}), at).pool == "tank"  # type: ignore[attr-defined]
     named = SETTINGS.validate_python({"kind": "scrub", "pool": "rust"})
     assert aim_saturator(named, at) == named
-    assert [look.problem.split(":")[0] for look in find_saturator_kind(named).looks(named)] == [
+    assert [look.problem.split(":")[0] for look in find_saturator_kind(named).checks(named)] == [
         "saturator.pool"
     ] * 2
-    assert RESILVER.looks(SETTINGS.validate_python({"kind": "resilver"})) == []
+    assert RESILVER.checks(SETTINGS.validate_python({"kind": "resilver"})) == []
     with pytest.raises(ValueError, match="pool: is missing"):
         aim_saturator(SETTINGS.validate_python({"kind": "scrub"}), DataLocation())

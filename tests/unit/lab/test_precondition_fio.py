@@ -69,8 +69,8 @@ def answer(iops: float = 1000.0, io_bytes: int = 64 << 20, error: int = 0) -> st
 
 def test_what_fio_prints_is_read_also_after_its_notes() -> None:
     wanted = precondition.Written(64 << 20, 60.001, 1000.0, 3.91, 12.346)
-    assert precondition.written(answer()) == wanted
-    assert precondition.written("fio: this platform does not support {x}\n" + answer()) == wanted
+    assert precondition.parse_written(answer()) == wanted
+    assert precondition.parse_written("fio: this platform does not support {x}\n" + answer()) == wanted
 
 
 DAMAGED = [
@@ -86,12 +86,12 @@ DAMAGED = [
 @pytest.mark.parametrize("output", [row[1] for row in DAMAGED], ids=[row[0] for row in DAMAGED])
 def test_what_is_no_result_of_fio_is_told(output: str) -> None:
     with pytest.raises(LabError, match="cannot parse what fio prints"):
-        precondition.written(output)
+        precondition.parse_written(output)
 
 
 def test_an_error_within_fio_is_one() -> None:
     with pytest.raises(LabError, match="fio ended with error 28"):
-        precondition.written(answer(error=28))
+        precondition.parse_written(answer(error=28))
 
 
 def test_no_path_is_told_to_fio_and_a_round_makes_no_file() -> None:

@@ -14,7 +14,7 @@ from plimsoll.cli import main
 from plimsoll.lab.experiment import machines
 from plimsoll.lab.experiment.labfile import ReplayOptions
 from plimsoll.lab.experiment.scenarios import flag_problems, logs_in, reading_words
-from plimsoll.lab.machine import Done, LocalMachine
+from plimsoll.lab.machine import CommandResult, LocalMachine
 from plimsoll.lab.tuning import apply
 from plimsoll.scenarios import list_scenarios
 from tests.support.paths import ROOT
@@ -107,7 +107,7 @@ def test_what_is_the_same_for_many_variants_is_asked_and_told_once(
     asked: list[tuple[str, ...]] = []
     run = LocalMachine.run
 
-    async def noted(self: LocalMachine, command: Sequence[str], **further: Any) -> Done:
+    async def noted(self: LocalMachine, command: Sequence[str], **further: Any) -> CommandResult:
         asked.append(tuple(command))
         return await run(self, command, **further)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.lab.clones.proxmox import GUESTS, GuestName, Proxmox, ProxmoxSettings, look
+from plimsoll.lab.clones.proxmox import GUESTS, GuestName, Proxmox, ProxmoxSettings, read_details
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.proxmox import ProxmoxApi, connect
 from plimsoll.lab.proxmox.volumes import KINDS
@@ -68,7 +68,7 @@ async def everything(server: ProxmoxServer, guest: GuestName) -> None:
         for restore in (False, True):
             await runner.do([step for step in clone.reset(restore) if not isinstance(step, Serve)])
         node, number = keys.get("node", "pve1"), runner.captured["vmid"]
-        await look(api, FakeMachine(), str(node), f"/nodes/{node}/{GUESTS[guest].path}/{number}")
+        await read_details(api, FakeMachine(), str(node), f"/nodes/{node}/{GUESTS[guest].path}/{number}")
         for found in await clone.find(FakeMachine()):
             await runner.do(found.remove)
 

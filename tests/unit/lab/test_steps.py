@@ -9,7 +9,7 @@ from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.names import Label
 from plimsoll.lab.steps.runner import StepRunner
-from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, as_shell, filled, no_reference
+from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, as_shell, fill_step, no_reference
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,13 @@ def test_a_shown_command_with_its_input_does_the_same_in_a_shell(
 
 
 def test_references_become_what_was_captured() -> None:
-    step = filled(Command("", ("zpool", "create", "p", "${loop}"), stdin="${loop} 1"), {"loop": "/dev/loop3"})
+    step = fill_step(
+        Command("", ("zpool", "create", "p", "${loop}"), stdin="${loop} 1"), {"loop": "/dev/loop3"}
+    )
     assert isinstance(step, Command)
     assert (step.words[-1], step.stdin) == ("/dev/loop3", "/dev/loop3 1")
     with pytest.raises(KeyError):
-        filled(Command("", ("a", "${nowhere}")), {})
+        fill_step(Command("", ("a", "${nowhere}")), {})
 
 
 def test_text_of_a_user_is_never_a_reference() -> None:

@@ -155,7 +155,7 @@ def _volume_s(estimates: Estimates, rig: str, cells: BenchCases, now: OpenPart |
 
 
 def added(seconds: Iterable[float | None]) -> float | None:
-    """Return the sum, None where one is not known. Pure."""
+    """Return the sum; None if a part is unknown. Pure."""
     total_s = 0.0
     for one_s in seconds:
         if one_s is None:
@@ -167,7 +167,7 @@ def added(seconds: Iterable[float | None]) -> float | None:
 def precondition_s(
     plan: Design, every: Sequence[VolumeRound], now: tuple[str, float] | None, among: set[str] | None = None
 ) -> dict[str, float]:
-    """Return the seconds until each volume is as it is to be, by rig; of those in `among`, if given.
+    """Return the seconds until each volume is filled and steady, by rig; of those in `among`, if given.
 
     `now` is the rig that a filling or round is being done on, and for how long. How large a disk is that
     exists, is unknown before: then its filling is not counted.

@@ -87,10 +87,10 @@ def _open_display(as_json: bool) -> Iterator[Callable[[Status], None]]:
         with display(console) as update:
             yield update
     else:
-        yield Lines(describe_news, lambda line: click.echo(stamped(printable(line, 2000)))).show
+        yield Lines(describe_news, lambda line: click.echo(add_time(printable(line, 2000)))).show
 
 
-def stamped(text: str) -> str:
+def add_time(text: str) -> str:
     """Return a line of text with the local time before it, harmless for terminals and logs."""
     return f"{datetime.now():%Y-%m-%d %H:%M:%S} {printable(text, 2000)}"
 
@@ -104,7 +104,7 @@ class Lines:
         self._said_s = time.monotonic()
 
     def show(self, status: Status) -> None:
-        """Take the next look."""
+        """Report the next status."""
         said = list(self._changes(self._before, status))
         if not said and status.state == "running" and time.monotonic() - self._said_s >= HEARTBEAT_S:
             said = [describe_now(status)]
@@ -117,18 +117,18 @@ class Lines:
 
 @contextmanager
 def display(console: Console) -> Iterator[Callable[[Status], None]]:
-    """Show looks in place, on a terminal; nothing of it stays."""
+    """Show the status in place on a terminal, and erase it at the end."""
     with Live(console=console, transient=True, auto_refresh=False) as live:
         yield lambda status: live.update(Text("\n".join(lines(status)), no_wrap=True), refresh=True)
 
 
 @contextmanager
 def show_beside(watch: Callable[[], StatusReader], fancy: bool, changes: Changes) -> Iterator[None]:
-    """Show the experiment in a thread while the block carries it out; a look that fails shows nothing."""
+    """Show the experiment in a thread while the block carries it out; nothing if it cannot be read."""
     over = threading.Event()
 
     def say(line: str) -> None:
-        print(stamped(line), file=sys.stderr, flush=True)
+        print(add_time(line), file=sys.stderr, flush=True)
 
     def run() -> None:
         reader = watch()

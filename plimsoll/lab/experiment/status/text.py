@@ -1,4 +1,4 @@
-"""The status in words, and what changed between two looks. What comes from logs is made harmless. Pure."""
+"""The status in words, and what changed between two readings. What comes from logs is made harmless. Pure."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -185,18 +185,18 @@ def describe_news(before: Status | None, after: Status) -> Iterator[str]:
     if before and after.runs.finished > before.runs.finished:
         yield _runs_text(after)
     if _moved(before, after):
-        yield _said(after)
+        yield _summarize(after)
 
 
 def describe_phase(before: Status | None, after: Status) -> Iterator[str]:
     """Yield a new phase within a run. The runs themselves are reported by who does them."""
     if after.now and after.now.what == "measuring" and _moved(before, after):
-        yield _said(after)
+        yield _summarize(after)
 
 
 def describe_now(status: Status) -> str:
     """Return one line on what is going on, with figures."""
-    return _said(status, figures=True)
+    return _summarize(status, figures=True)
 
 
 def _moved(before: Status | None, after: Status) -> bool:
@@ -217,7 +217,7 @@ def is_brief(status: Status) -> bool:
     return now is not None and now.phase == OVER and (now.phase_s or 0.0) < _SETTLED_S
 
 
-def _said(status: Status, figures: bool = False) -> str:
+def _summarize(status: Status, figures: bool = False) -> str:
     now = status.now
     if now is None:
         again = f"; continue with: {status.resume}" if status.resume else ""

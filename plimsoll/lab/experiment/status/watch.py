@@ -1,4 +1,4 @@
-"""One look at the folder of an experiment: cheap enough for every second, and without effect on the run."""
+"""The status of an experiment, read from its folder: cheap enough for every second, no effect on the run."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from plimsoll.common.files import objects
-from plimsoll.lab.experiment.design import Design, PlannedRun, measured_rigs, preconditioned_rigs
+from plimsoll.lab.experiment.design import Design, measured_rigs, preconditioned_rigs
 from plimsoll.lab.experiment.folder import OUTPUT_FILE, ExperimentFolder, set_aside_label
 from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.load import beginnings
@@ -115,7 +115,7 @@ class Status(BaseModel):
 
 
 class StatusReader:
-    """Looks at an experiment again and again; what was read once is not read again."""
+    """Reads the status again and again; what was read once is not read again."""
 
     def __init__(
         self, folder: ExperimentFolder, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -140,7 +140,10 @@ class StatusReader:
         now, progress = self._clock(), self._progress
         state = self._state(is_locked)
         left = [
-            run for run in self._runs.values() if run.name not in self._finished and not self._is_aside(run)
+            run
+            for run in self._runs.values()
+            if run.name not in self._finished
+            and self._aside.keys().isdisjoint((run.backend, set_aside_label(run.backend, run.scenario)))
         ]
         running = state == "running"
         # Volumes that will still be measured before this experiment ends.
@@ -189,9 +192,6 @@ class StatusReader:
         self._aside = self._folder.journal.set_aside
         self._lacking = missing_cells(self._lab, self._folder.fileio)
         self._rounds = read_rounds(self._folder.rounds)
-
-    def _is_aside(self, run: PlannedRun) -> bool:
-        return not self._aside.keys().isdisjoint((run.backend, set_aside_label(run.backend, run.scenario)))
 
     def _count_cells(self) -> VolumeCells | None:
         if self._lab.fileio is None:
