@@ -18,7 +18,6 @@ from plimsoll.analysis.compare.decision import (
 )
 from plimsoll.analysis.compare.gates import ANSWERS_METRIC, MORE_WRONG, Gate, Gates, read_gates
 from plimsoll.analysis.compare.questions import (
-    GateQuestion,
     build_questions,
     default_gates,
     find_comparison_findings,
@@ -196,11 +195,18 @@ def judge_sides(
     look, again = 1, list[Finding]()
     if not all(asked.question.blocked for asked in questions):
         look, again = remember_look(look_at(*(side.runs for side in sides)), opened[1].path)
+    verdicts = decide([asked.question for asked in questions], gates.confidence, look)
+    judged = [  # a gate that rests on runs which show the candidate to be worse is broken
+        GateVerdict(asked.gate, asked.question, broken_by(asked.stops) or verdict, asked.unit)
+        for asked, verdict in zip(questions, verdicts, strict=True)
+    ]
+    if gates.answers:
+        judged += [_judge_answers(sides, scenario, found) for scenario, found in stops.items()]
     return Comparison(
         baseline=sides[0],
         candidate=sides[1],
         gates=gates,
-        judged=[*_judge_questions(questions, gates.confidence, look), *judge_answers(sides, gates, stops)],
+        judged=judged,
         findings=[*findings, *again, *dict.fromkeys(each for asked in questions for each in asked.findings)],
         look=look,
         differences=_find_differences(*sides),
@@ -218,15 +224,6 @@ def _measure_side(side: OpenedSide, advance: Callable[[int], None]) -> Side:
     experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}
     named = experiments.pop() if len(experiments) == 1 else None
     return Side(side.name, runs, unreadable, named and f"{side.path.resolve()}: {named}")
-
-
-def _judge_questions(questions: Sequence[GateQuestion], confidence: float, look: int) -> list[GateVerdict]:
-    """Judge every question; a gate that rests on runs which show the candidate to be worse is broken."""
-    verdicts = decide([asked.question for asked in questions], confidence, look)
-    return [
-        GateVerdict(asked.gate, asked.question, broken_by(asked.stops) or verdict, asked.unit)
-        for asked, verdict in zip(questions, verdicts, strict=True)
-    ]
 
 
 def _find_differences(baseline: Side, candidate: Side) -> list[tuple[str, tuple[object, object]]]:
@@ -259,18 +256,8 @@ def _side_json(side: Side) -> dict[str, object]:
     }
 
 
-def judge_answers(
-    sides: tuple[Side, Side], gates: Gates, stops: dict[str, list[Finding]]
-) -> list[GateVerdict]:
-    """Return a verdict on the answers of each scenario: the gate that is on unless the gates turn it off."""
-    return (
-        [_judge_answers_of(sides, scenario, found) for scenario, found in stops.items()]
-        if gates.answers
-        else []
-    )
-
-
-def _judge_answers_of(sides: tuple[Side, Side], scenario: str, stops: Sequence[Finding]) -> GateVerdict:
+def _judge_answers(sides: tuple[Side, Side], scenario: str, stops: Sequence[Finding]) -> GateVerdict:
+    """Return the verdict on a scenario's answers: the gate that is on unless the gates turn it off."""
     shares = [
         [share for run in side.of(scenario) if (share := wrong_share(run)) is not None] for side in sides
     ]

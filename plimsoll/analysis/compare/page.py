@@ -11,7 +11,6 @@ from plimsoll.analysis.compare.comparison import Comparison, GateVerdict
 from plimsoll.analysis.compare.questions import sentences
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
-from plimsoll.analysis.evidence.sides import Side
 from plimsoll.analysis.page.chart import (
     Chart,
     Json,
@@ -292,7 +291,12 @@ def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | N
     if not shown:
         return None
     rows = len(shown)
-    data: list[Json] = [_limits(shown)]
+    tick: Json = {"size": 24, "symbol": "line-ns-open", "color": "var(--text)", "line": {"width": 3}}
+    limits = [each.question.at_most for each in reversed(shown)]
+    data: list[Json] = [
+        _trace("limit", limits, [str(row) for row in range(rows)], mode="markers")
+        | {"marker": tick, "hoverinfo": "skip"}
+    ]
     for outcome, colour in _COLOURS.items():
         at = [(rows - 1 - row, each) for row, each in enumerate(shown) if each.verdict.outcome == outcome]
         if at:
@@ -333,9 +337,7 @@ def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | N
             "tick keeps the limit, one right of it breaks it."
         ),
         data=data,
-        layout=layout(
-            x_axis, y_axis, shapes=[line | {"line": {"color": "var(--muted)", "width": 1, "dash": "dot"}}]
-        ),
+        layout=layout(x_axis, y_axis, shapes=[line]),
         tall=min((rows - 1) // _ROWS, 4),
     )
 
@@ -357,13 +359,6 @@ def _traces(outcome: str, colour: str, at: Sequence[tuple[int, GateVerdict]]) ->
     )
     dots |= {"marker": look, "hovertext": [_hover_text(each) for _, each in at], "hoverinfo": "text"} | group
     return [bars, dots]
-
-
-def _limits(shown: Sequence[GateVerdict]) -> Json:
-    x = [each.question.at_most for each in reversed(shown)]
-    tick: Json = {"size": 24, "symbol": "line-ns-open", "color": "var(--text)", "line": {"width": 3}}
-    trace = _trace("limit", x, [str(row) for row in range(len(shown))], mode="markers")
-    return trace | {"marker": tick, "hoverinfo": "skip"}
 
 
 def _trace(name: str, x: list[float], y: list[str] | list[str | None], mode: str = "lines") -> Json:
@@ -405,7 +400,10 @@ def phase_table(found: Comparison) -> Table | None:
 
 
 def _phase_rows(found: Comparison, scenario: str) -> Iterator[Row]:
-    sides = [(side, _select_saturated(side, scenario)) for side in (found.baseline, found.candidate)]
+    sides = [
+        (side, [run for run in side.of(scenario) if "during" in run.phases])
+        for side in (found.baseline, found.candidate)
+    ]
     if not all(runs for _, runs in sides):
         return
     every = [run for _, runs in sides for run in runs]
@@ -414,10 +412,6 @@ def _phase_rows(found: Comparison, scenario: str) -> Iterator[Row]:
             levels = {phase: _read_level(runs, phase, read) for phase in PHASES}
             cells = [_level_text(levels[phase], unit) for phase in PHASES]
             yield Row(f"{scenario}: {name}, {side.name}", [*cells, _increase(levels)])
-
-
-def _select_saturated(side: Side, scenario: str) -> list[MeasuredRun]:
-    return [run for run in side.of(scenario) if "during" in run.phases]
 
 
 def _find_tail(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str, Read]]:

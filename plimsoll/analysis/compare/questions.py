@@ -222,8 +222,9 @@ def find_contention(
     """
     if gate.metric_type.is_share or unit != "ms":
         return None, False
-    taken_ms = [_median([taken_ms_per_s(run.directory) for run in each]) for each in runs]
-    baseline_ms, candidate_ms = 0 if alone else taken_ms[0], taken_ms[1]
+    taken_ms = [[ms for run in each if (ms := taken_ms_per_s(run.directory)) is not None] for each in runs]
+    baseline_ms, candidate_ms = (median(each) if each else None for each in taken_ms)
+    baseline_ms = 0 if alone else baseline_ms
     if baseline_ms is None or candidate_ms is None or abs(candidate_ms - baseline_ms) < MUCH_TAKEN_MS:
         return None, False
     slower = candidate_ms > baseline_ms
@@ -236,11 +237,6 @@ def find_contention(
     return Finding(FindingKind.SHARED_MACHINE, text, names, gate.scenario), slower
 
 
-def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
-
-
 def find_failing(
     sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate
 ) -> tuple[Finding | None, bool]:
@@ -248,16 +244,17 @@ def find_failing(
 
     They allow none where the candidate failed: its median looks past failures that are fewer than half.
     """
-    tries = [_count_tries(side, each, gate) for side, each in zip(sides, runs, strict=True)]
-    when = "in the whole run" if gate.phase == "whole" else f"{gate.phase} the saturator"
+    tries = []
+    for side, each in zip(sides, runs, strict=True):
+        steps = [_find_step(run, gate) for run in each]
+        tries.append(
+            Tries(side, sum(step.tries for step in steps), sum(len(step.failed_ms) for step in steps))
+        )
     names = tuple(run.name for each in runs for run in each if _find_step(run, gate).failed_ms)
-    found = measure_finding(gate.scenario, gate.metric_type.subject(gate.metric), when, tries, names)
+    found = measure_finding(
+        gate.scenario, gate.metric_type.subject(gate.metric), _describe_phase(gate), tries, names
+    )
     return found, found is not None and tries[1].is_many
-
-
-def _count_tries(side: str, runs: _Runs, gate: Gate) -> Tries:
-    steps = [_find_step(run, gate) for run in runs]
-    return Tries(side, sum(step.tries for step in steps), sum(len(step.failed_ms) for step in steps))
 
 
 def _find_step(run: MeasuredRun, gate: Gate) -> StepFigures:
@@ -301,9 +298,7 @@ def find_comparison_findings(
     found += identity_findings([run for side in sides for run in side.runs])
     found += _find_controls_apart(*sides)
     found += _find_without_gate(sides, judged)
-    found += _find_other_generators(sides)
-    found += _find_unfinished(opened)
-    found += _find_emulated(sides)
+    found += _find_circumstances(opened, sides)
     return gravest_first(dict.fromkeys(found))
 
 
@@ -377,43 +372,34 @@ def _find_unequal_requests(scenario: str, runs: Sequence[MeasuredRun]) -> Iterat
 
 def _find_controls_apart(baseline: Side, candidate: Side) -> Iterator[Finding]:
     for scenario in sorted(baseline.controls | candidate.controls):
-        yield from _find_control_apart(scenario, baseline, candidate)
-
-
-def _find_control_apart(scenario: str, baseline: Side, candidate: Side) -> Iterator[Finding]:
-    levels = [
-        level_of([ms for run in side.of(scenario) if (ms := run.service_p50_ms)], logs=True)
-        for side in (baseline, candidate)
-    ]
-    first, second = levels
-    if not first or not second or max(first, second) <= _CONTROL_DIFFERS * min(first, second):
-        return
-    slower = percent(max(first, second) / min(first, second) - 1, 2)
-    text = (
-        f"The control experiment differs: the {scenario} takes {milliseconds(first)} on {baseline.name} and "
-        f"{milliseconds(second)} on {candidate.name}, {slower} apart. It should not depend on the storage: "
-        "network or processors differ too, or the file is read from the disks."
-    )
-    yield Finding(FindingKind.CONTROL_DIFFERS, text, (), scenario)
+        first, second = (
+            level_of([ms for run in side.of(scenario) if (ms := run.service_p50_ms)], logs=True)
+            for side in (baseline, candidate)
+        )
+        if not first or not second or max(first, second) <= _CONTROL_DIFFERS * min(first, second):
+            continue
+        slower = percent(max(first, second) / min(first, second) - 1, 2)
+        text = (
+            f"The control experiment differs: the {scenario} takes {milliseconds(first)} on {baseline.name} "
+            f"and {milliseconds(second)} on {candidate.name}, {slower} apart. It should not depend on the "
+            "storage: network or processors differ too, or the file is read from the disks."
+        )
+        yield Finding(FindingKind.CONTROL_DIFFERS, text, (), scenario)
 
 
 def _find_without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Iterator[Finding]:
-    ran = dict.fromkeys(name for side in sides for name in side.scenarios)
     controls = {name for side in sides for name in side.controls}
-    left = [name for name in ran if name not in judged and name not in controls]
-    if left:
+    ran = dict.fromkeys(name for side in sides for name in side.scenarios)
+    if left := [name for name in ran if name not in judged and name not in controls]:
         yield Finding(FindingKind.NO_GATE, f"No gate looks at {', '.join(left)}.")
 
 
-def _find_other_generators(sides: tuple[Side, Side]) -> Iterator[Finding]:
-    runs = [run for side in sides for run in side.runs]
-    hosts = {(run.directory.facts.host.hostname, run.directory.facts.host.cpu) for run in runs}
-    if len(hosts) > 1:
+def _find_circumstances(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side]) -> Iterator[Finding]:
+    """Yield that load came from several machines, that the experiment goes on, that a side is emulated."""
+    hosts = [run.directory.facts.host for side in sides for run in side.runs]
+    if len({(host.hostname, host.cpu) for host in hosts}) > 1:
         text = "The load came from different machines, and a part of every response time is theirs."
         yield Finding(FindingKind.OTHER_GENERATOR, text)
-
-
-def _find_unfinished(opened: tuple[OpenedSide, OpenedSide]) -> Iterator[Finding]:
     for side in opened:
         if side.planned is not None and side.there < side.planned:
             text = (
@@ -421,13 +407,9 @@ def _find_unfinished(opened: tuple[OpenedSide, OpenedSide]) -> Iterator[Finding]
                 "and to stop when it pleases, makes false verdicts likelier."
             )
             yield Finding(FindingKind.UNFINISHED, text)
-
-
-def _find_emulated(sides: tuple[Side, Side]) -> Iterator[Finding]:
-    for side in sides:
-        what = next((run.emulated for run in side.runs if run.emulated), None)
-        if what:
-            text = f"{side.name} is emulated ({what}): verdicts are on that, not on what it imitates."
+    for each in sides:
+        if what := next((run.emulated for run in each.runs if run.emulated), None):
+            text = f"{each.name} is emulated ({what}): verdicts are on that, not on what it imitates."
             yield Finding(FindingKind.EMULATED, text)
 
 

@@ -61,9 +61,14 @@ class Weeks:
     @property
     def verdicts(self) -> dict[str, Outcome]:
         """The verdict on each judged quantile."""
-        return {
-            name: "INCONCLUSIVE" if self.reasons else _judge_ratio(self.found.ratios[name]) for name in JUDGED
-        }
+        found: dict[str, Outcome] = {}
+        for name in JUDGED:
+            lower, upper = self.found.ratios[name].lower, self.found.ratios[name].upper
+            if self.reasons or lower is None or upper is None or lower <= RATIO < upper:
+                found[name] = "INCONCLUSIVE"
+            else:
+                found[name] = "PASS" if upper <= RATIO else "FAIL"
+        return found
 
     @property
     def verdict(self) -> Outcome:
@@ -256,14 +261,6 @@ def _find_reasons(
                 f"There is no {name}: too few requests (as good as {fewest}), or it is a failure's: import "
                 "more of the log, or look at its errors."
             )
-
-
-def _judge_ratio(ratio: Ratio) -> Outcome:
-    if ratio.lower is None or ratio.upper is None:
-        return "INCONCLUSIVE"
-    if ratio.upper <= RATIO:
-        return "PASS"
-    return "FAIL" if ratio.lower > RATIO else "INCONCLUSIVE"
 
 
 def _ratio_text(ratio: float | None) -> str:

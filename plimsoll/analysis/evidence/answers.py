@@ -65,18 +65,8 @@ def side_findings(
     for kind, apart, words, worse in (
         (FindingKind.MORE_FAILURES, _more(first, second, _failures, as_they_came=True), "failed", True),
         (FindingKind.FEWER_FAILURES, _more(second, first, _failures, as_they_came=True), "failed", False),
-        (
-            FindingKind.EMPTY_ANSWERS,
-            _more(first, second, _empty),
-            "came back without a body",
-            True,
-        ),
-        (
-            FindingKind.OTHER_ANSWERS,
-            _more(second, first, _empty),
-            "came back without a body",
-            False,
-        ),
+        (FindingKind.EMPTY_ANSWERS, _more(first, second, _empty), "came back without a body", True),
+        (FindingKind.OTHER_ANSWERS, _more(second, first, _empty), "came back without a body", False),
     ):
         if apart:
             where, shares = apart

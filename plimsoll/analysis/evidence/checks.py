@@ -53,7 +53,7 @@ def run_findings(run: MeasuredRun) -> Iterator[Finding]:
         *find_lateness(run),
         *find_shared_machine(run),
         *_saturator(run),
-        *_target(run),
+        *([(FindingKind.TARGET_DIED, f"lost its target: {run.silence}.", None)] if run.silence else []),
         *_connections(run),
         *_parts(run),
         *pool_findings(run.pool_work),
@@ -187,11 +187,6 @@ def _saturator(run: MeasuredRun) -> _Found:
             f"({significant(busy.idle_s, 2)} of {significant(busy.length_s, 2)} s without load): {why}."
         )
         yield FindingKind.SATURATOR_RETRIED, text, None
-
-
-def _target(run: MeasuredRun) -> _Found:
-    if run.silence:
-        yield FindingKind.TARGET_DIED, f"lost its target: {run.silence}.", None
 
 
 def _connections(run: MeasuredRun) -> _Found:

@@ -8,7 +8,6 @@ from plimsoll.analysis.evidence.run import JUDGED, WHOLE, MeasuredRun, RunPhase
 from plimsoll.analysis.evidence.storage import differing
 from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES
 from plimsoll.common.units import counted, milliseconds, share
-from plimsoll.rundir.facts import Together
 from plimsoll.rundir.read import RunDirectory
 
 _OF_THE_PLACE = {"target", "connect_to", "backend", "repeat", "user", "imported_from"}
@@ -44,7 +43,7 @@ def load_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Findin
         (FindingKind.OTHER_VERSION, versions),
     ):
         if different:
-            text = f"The runs of {scenario} are not of one load: {_shown(different)} differ."
+            text = f"The runs of {scenario} are not of one load: {_differences_text(different)} differ."
             yield Finding(kind, text, names, scenario)
 
 
@@ -188,7 +187,9 @@ def _done_as(run: MeasuredRun) -> dict[str, Any]:
         "seed": facts.seed,
     }
     if facts.together:
-        said["together_with"] = _company(facts.together)
+        # who else loaded the clone, each with the digest of its load: part of what a run went through
+        others = sorted(facts.together.others, key=lambda each: each.member)
+        said["together_with"] = ", ".join(f"{each.member} {(each.load or '–')[:_DIGITS]}" for each in others)
         said["begins_s"] = facts.together.begins_s
     if facts.load is None:
         said["logs"] = [
@@ -203,17 +204,10 @@ def _done_as(run: MeasuredRun) -> dict[str, Any]:
     return said
 
 
-def _company(together: Together) -> str:
-    """Return who else loaded the clone, each with the digest of its load: part of what a run went through."""
-    others = sorted(together.others, key=lambda each: each.member)
-    return ", ".join(f"{each.member} {(each.load or '–')[:_DIGITS]}" for each in others)
-
-
-def _shown(different: dict[str, tuple[Any, ...]]) -> str:
-    named = [f"{key} ({_values(values)})" for key, values in list(different.items())[:_MOST_NAMED]]
+def _differences_text(different: dict[str, tuple[Any, ...]]) -> str:
+    named = [
+        f"{key} ({' / '.join(dict.fromkeys('–' if value is None else str(value) for value in values))})"
+        for key, values in list(different.items())[:_MOST_NAMED]
+    ]
     more = f" and {len(different) - len(named)} more" if len(different) > len(named) else ""
     return ", ".join(named) + more
-
-
-def _values(values: Sequence[object]) -> str:
-    return " / ".join(dict.fromkeys("–" if value is None else str(value) for value in values))

@@ -80,14 +80,14 @@ class CaseTable(NamedTuple):
         heading = "verdict" if word else ""
         last = [""] if self.says_column else []
         rows = [
-            Row(case.name, [case.word, *case.cells, *([case.says] if last else [])], _row_look(case))
+            Row(
+                case.name,
+                [case.word, *case.cells, *([case.says] if last else [])],
+                "amiss" if case.look == "amiss" else "",
+            )
             for case in self.cases
         ]
         return Table(self.title, self.caption, [name, heading, *figures, *last], rows)
-
-
-def _row_look(case: VerdictCase) -> str:
-    return "amiss" if case.look == "amiss" else ""
 
 
 class VerdictNote(NamedTuple):

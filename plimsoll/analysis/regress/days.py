@@ -30,7 +30,6 @@ from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.standardised import (
     DAY_HOURS,
     HOUR_S,
-    DayFigures,
     Reference,
     Served,
     ServedDay,
@@ -329,20 +328,22 @@ def renew_days(history: HistoryStore, experiment: str) -> None:
         there = set()
         for day in days:
             why = tuple(find_refusals(day, reference))
-            digest = _digest(experiment, day, why, _stamp(day, why, against, zone))
+            # changes when the day's figures may; `against` does when the reference does
+            stamp = _digest_json([VERSION, zone.key, why, _contents(day), against])
+            digest = _digest(experiment, day, why, stamp)
             there.add(digest.identity)
             if known.get(digest.identity) == digest.stamp:
                 continue
-            figured = figured or _reference(store, reference, zone)
+            if figured is None:
+                finest_us = min((log.facts.finest_us for each in reference for log in each.logs), default=1.0)
+                figured = Reference([_read_day(store, each, zone) for each in reference], finest_us)
             figures = figured.figures(_read_day(store, day, zone))
+            times = TimeFigures(figures.quantiles_ms, dict.fromkeys(figures.failures))
+            directory = kept_directory(digest.path, digest.facts, day.requests)
+            run = MeasuredRun(directory, {WHOLE: RunPhase(day.requests, day.failed, times)})
             unfit = (*why, *([figures.why] if figures.why else []))
-            store.keep_day(replace(digest, unfit=unfit, run=_measured(day, figures, digest)))
+            store.keep_day(replace(digest, unfit=unfit, run=run))
         store.forget_days(known.keys() - there)
-
-
-def _reference(store: LogStore, days: Sequence[Day], zone: ZoneInfo) -> Reference:
-    finest_us = min((log.facts.finest_us for day in days for log in day.logs), default=1.0)
-    return Reference([_read_day(store, day, zone) for day in days], finest_us)
 
 
 def _read_day(store: LogStore, day: Day, zone: ZoneInfo) -> ServedDay:
@@ -374,17 +375,6 @@ def _facts(experiment: str, day: Day) -> RunFacts:
             "storage": Storage(facts={"backend": day.backends}) if day.backends else None,
         }
     )
-
-
-def _measured(day: Day, figures: DayFigures, digest: RunDigest) -> MeasuredRun:
-    times = TimeFigures(figures.quantiles_ms, dict.fromkeys(figures.failures))
-    directory = kept_directory(digest.path, digest.facts, day.requests)
-    return MeasuredRun(directory, {WHOLE: RunPhase(day.requests, day.failed, times)})
-
-
-def _stamp(day: Day, why: Sequence[str], against: str, zone: ZoneInfo) -> str:
-    """Return what changes when the day's figures may; `against` does when the reference does."""
-    return _digest_json([VERSION, zone.key, why, _contents(day), against])
 
 
 def _contents(day: Day) -> list[object]:

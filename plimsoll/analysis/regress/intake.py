@@ -14,6 +14,7 @@ import numpy as np
 from plimsoll.analysis.compare.weeks import began_ns
 from plimsoll.analysis.evidence.checks import unfit
 from plimsoll.analysis.evidence.measure import Observer, measure_run, read_counted
+from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.regress.days import LogStore
 from plimsoll.analysis.regress.judge import baseline_nights
 from plimsoll.analysis.regress.nights import (
@@ -274,28 +275,20 @@ def _parse_stamp(text: str) -> str:
 
 def digest_run(run: SelectedRun, progress: Callable[[int], None] = lambda _: None) -> RunDigest:
     """Return what is kept of `run`; of one that cannot be read, that it cannot."""
-    stamp = directory_stamp(run)
+    measured: MeasuredRun | None = None
+    stamp, facts, status = directory_stamp(run), run.facts, str(run.facts.status)
     try:
         directory = RunDirectory.open(run.path)
         measured = measure_run(directory, progress)
+        facts, status, reasons = directory.facts, directory.status, unfit(measured)
     except RunDirectoryError as error:
-        return RunDigest(
-            night=run.night,
-            facts=run.facts,
-            status=run.facts.status,
-            run=None,
-            unfit=(f"cannot be read: {error}",),
-            path=str(run.path),
-            root=str(run.root),
-            stamp=stamp,
-            size_bytes=size_bytes(run),
-        )
+        reasons = [f"cannot be read: {error}"]
     return RunDigest(
         night=run.night,
-        facts=directory.facts,
-        status=directory.status,
+        facts=facts,
+        status=status,
         run=measured,
-        unfit=tuple(unfit(measured)),
+        unfit=tuple(reasons),
         path=str(run.path),
         root=str(run.root),
         stamp=stamp,

@@ -63,6 +63,7 @@ def judge(
     judged_gates = [failures.result(each) for each in gate_results(left, compared, gates)]
     stale = "" if terms is None or is_dropped(past) else _find_staleness(past, terms)
     ids = {run.id for run in left.runs}
+    tonight = [run for run in left.runs if run.night == past.nights[-1].id]
     judgement = Judgement(
         experiment=past.experiment,
         night=past.nights[-1],
@@ -70,7 +71,7 @@ def judge(
         series=series,
         gates=judged_gates,
         unjudged=[*([stale] if stale else []), *_find_unjudged(past, left, series)],
-        notes=[*_unfit_runs(left), *failures.mended],
+        notes=[*(f"{run.name} {why}" for run in tonight for why in run.unfit), *failures.mended],
         baseline=base,
         findings=gravest_first(each for each in left.nights[-1].findings or () if ids & set(each.runs)),
         decisions=list(past.decisions),
@@ -124,16 +125,13 @@ def _find_missing(past: ExperimentHistory, group: Group, series: Sequence[Series
         last = first.series.judged[-1].night.name
         is_whole = len(missed) == len(tails)
         yield f"{name}: no figure tonight: {why.rstrip('.')}{_absence(past, group, name, last, is_whole)}"
-    elif not mine and not _had_figures(past, group):
+        return
+    fit = {run.id for run in past.runs if run.group == group and run.is_fit}
+    if not mine and all(row.run not in fit for row in past.figures):
         tonight = past.nights[-1].id
         runs = [run for run in past.runs if run.night == tonight and run.group == group]
         why = explain_unfit(runs) or "no run of it gave one"
         yield f"{group_name(group)}: there was never a figure: {why.rstrip('.')}"
-
-
-def _had_figures(past: ExperimentHistory, group: Group) -> bool:
-    mine = {run.id for run in past.runs if run.group == group and run.is_fit}
-    return any(row.run in mine for row in past.figures)
 
 
 def _absence(past: ExperimentHistory, group: Group, name: str, last: str, is_whole: bool) -> str:
@@ -143,11 +141,6 @@ def _absence(past: ExperimentHistory, group: Group, name: str, last: str, is_who
         return f"; the last was {last}"  # it runs, but not well: there is nothing to drop
     dropped = group_name(group) if is_whole else name
     return f"; the last was {last}. If it is gone for good: --drop '{dropped}' --note WHY"
-
-
-def _unfit_runs(past: ExperimentHistory) -> list[str]:
-    tonight = past.nights[-1].id
-    return [f"{run.name} {why}" for run in past.runs if run.night == tonight for why in run.unfit]
 
 
 def baseline_nights(nights: Sequence[NightRow]) -> list[NightRow]:
@@ -367,34 +360,27 @@ def is_dropped(past: ExperimentHistory) -> bool:
 
 def without_dropped(past: ExperimentHistory) -> ExperimentHistory:
     """Return `past` without the scenarios and backends that were dropped, and did not run since."""
-    if is_dropped(past):
-        gone = set(list_groups(past))
-    else:
-        gone = {group for group in list_groups(past) if _is_group_dropped(past, group)}
-    if not gone:
-        return past
-    runs = [run for run in past.runs if run.group not in gone]
-    ids = {run.id for run in runs}
-    return replace(
-        past,
-        runs=runs,
-        figures=[row for row in past.figures if row.run in ids],
-        error_shares=[row for row in past.error_shares if row[0] in ids],
-    )
+    groups, every = list_groups(past), is_dropped(past)
+    gone = {group for group in groups if every or _is_group_dropped(past, group)}
+    return past.with_runs([run for run in past.runs if run.group not in gone]) if gone else past
 
 
 def is_series_dropped(past: ExperimentHistory, series: NightSeries) -> bool:
     """Return whether a series is dropped by its own name, and has no value since."""
-    place = {night.id: at for at, night in enumerate(past.nights)}
-    last = place[series.judged[-1].night.id] if series.judged else -1
-    names = _series_labels(series.key)
-    return any(each.name in names and last <= place[each.night] for each in _drops(past) if each.night)
+    nights = [night.night.id for night in series.judged[-1:]]
+    return _is_dropped_after(past, nights, _series_labels(series.key))
 
 
 def _is_group_dropped(past: ExperimentHistory, group: Group) -> bool:
+    return _is_dropped_after(
+        past, [run.night for run in past.runs if run.group == group], _group_labels(group)
+    )
+
+
+def _is_dropped_after(past: ExperimentHistory, nights: Sequence[int], names: Sequence[str]) -> bool:
+    """Return whether one of `names` was dropped in the last of `nights`, or since."""
     place = {night.id: at for at, night in enumerate(past.nights)}
-    last = max(place[run.night] for run in past.runs if run.group == group)
-    names = _group_labels(group)
+    last = max((place[night] for night in nights), default=-1)
     return any(each.name in names and last <= place[each.night] for each in _drops(past) if each.night)
 
 

@@ -304,29 +304,27 @@ def _experiment_json(judgement: Judgement) -> dict[str, object]:
         "baseline": [night.name for night in judgement.baseline],
         "gates": [_gate_json(each) for each in judgement.gates],
         "unjudged": judgement.unjudged,
-        "findings": [_finding_json(each) for each in judgement.findings],
+        "findings": [
+            {
+                "name": each.name,
+                "level": each.level.value,
+                "worse": each.worse,
+                "text": each.text,
+                "remedy": each.remedy,
+            }
+            for each in judgement.findings
+        ],
         "notes": judgement.notes,
-        "decisions": [_decision_json(each) for each in judgement.decisions],
-    }
-
-
-def _finding_json(found: StoredFinding) -> dict[str, object]:
-    return {
-        "name": found.name,
-        "level": found.level.value,
-        "worse": found.worse,
-        "text": found.text,
-        "remedy": found.remedy,
-    }
-
-
-def _decision_json(decided: Decision) -> dict[str, object]:
-    return {
-        "kind": decided.kind,
-        "name": decided.name,
-        "at": decided.at,
-        "by": decided.by or None,
-        "note": decided.note or None,
+        "decisions": [
+            {
+                "kind": each.kind,
+                "name": each.name,
+                "at": each.at,
+                "by": each.by or None,
+                "note": each.note or None,
+            }
+            for each in judgement.decisions
+        ],
     }
 
 
@@ -376,7 +374,8 @@ def describe_judgements(judgements: Sequence[Judgement]) -> str:
     reasons = []
     for each in judgements:
         if each.verdict == word:
-            reasons += [f"{one.series.key.name} {one.says}" for one in _put_news_first(each)]
+            news_first = sorted(each.red, key=lambda one: one.state != "news")
+            reasons += [f"{one.series.key.name} {one.says}" for one in news_first]
             reasons += [f"{one.name} breaks its limit" for one in each.failed]
             reasons += [one.text.rstrip(".") for one in each.shown_worse]
             reasons += each.unjudged if word == "unjudged" else []
@@ -385,11 +384,6 @@ def describe_judgements(judgements: Sequence[Judgement]) -> str:
         return f"nothing worse: {nights}"
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     return f"{'worse' if word == 'worse' else 'cannot be judged'}: {reasons[0]}{more}"
-
-
-def _put_news_first(judgement: Judgement) -> list[SeriesResult]:
-    """Return the series that fail, those with news before those that were reported before."""
-    return sorted(judgement.red, key=lambda each: each.state != "news")
 
 
 def message_subject(judgement: Judgement) -> str:

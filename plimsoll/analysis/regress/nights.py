@@ -5,7 +5,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -189,6 +189,16 @@ class ExperimentHistory:
     changes: Sequence[ChangeRow]
     decisions: Sequence[Decision] = ()
     daily: bool = False
+
+    def with_runs(self, runs: Sequence[RunRow]) -> "ExperimentHistory":
+        """Return it with these runs and their figures alone."""
+        ids = {run.id for run in runs}
+        return replace(
+            self,
+            runs=runs,
+            figures=[row for row in self.figures if row.run in ids],
+            error_shares=[row for row in self.error_shares if row[0] in ids],
+        )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from plimsoll.analysis.regress.changes import need_otava
 from plimsoll.analysis.regress.intake import (
     IntakeResult,
     PruningResult,
-    RunSelection,
     add_runs,
     prune,
     select_readable,
@@ -177,7 +176,10 @@ def regress(
     if zone is not None and not (selected and any(run.facts.from_log for run in selected.runs)):
         raise SettingsError("--time-zone: belongs to imported access logs, and there is none among RUNS")
     with open_history(file) as kept:
-        intake = None if selected is None else _add(kept, selected, is_shown(progress), zone)
+        intake = None
+        if selected is not None:
+            with progress_bar("reading", "runs", is_shown(progress)) as advance:
+                intake = add_runs(kept, selected, advance, zone)
         with kept.transaction():  # a change that is noted as reported has its message
             names = kept.experiments() if intake is None else intake.experiments
             idle = deciding.apply(kept, names, limits)
@@ -201,11 +203,6 @@ def regress(
         )
     _report(intake, [*idle, *empty, *problems], pruned, dry_run)
     sys.exit(EXIT_CODES["unjudged" if empty else overall(judged)])
-
-
-def _add(kept: HistoryStore, selected: RunSelection, shown: bool, zone: str | None) -> IntakeResult:
-    with progress_bar("reading", "runs", shown) as advance:
-        return add_runs(kept, selected, advance, zone)
 
 
 def _message_key(judgement: Judgement) -> str:

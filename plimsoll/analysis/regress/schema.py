@@ -210,7 +210,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     whose, version = _value(connection, "application_id"), _value(connection, "user_version")
-    if whose == 0 and version == 0 and _tables(connection) == 0:
+    tables = "SELECT count(*) FROM sqlite_master"
+    if whose == 0 and version == 0 and connection.execute(tables).fetchone()[0] == 0:
         connection.execute("PRAGMA journal_mode = WAL")
     elif whose != APPLICATION_ID:
         raise HistoryError(f"{path}: is a database of another program; choose another file with --history")
@@ -243,10 +244,6 @@ def _statements(script: str) -> list[str]:
 
 def _value(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
-
-
-def _tables(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
 def _history_error(path: Path, error: sqlite3.Error) -> HistoryError:

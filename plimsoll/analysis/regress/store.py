@@ -37,6 +37,7 @@ from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import RequestFile
 
 _LAST_RUNS = 100
+_RUN = ("id", "night", "scenario", "backend", "repeat", "path", "root", "identity", "started_at")
 _CHANGE = (
     *("kind", "scenario", "backend", "phase", "metric", "night", "found", "before", "after", "p"),
     *("recovered", "recovery_found"),
@@ -146,21 +147,13 @@ class HistoryStore:
         )
         return [
             RunRow(
-                row["id"],
-                row["night"],
-                row["scenario"],
-                row["backend"],
-                row["repeat"],
-                tuple(json.loads(row["unfit"])),
-                row["path"],
-                row["root"],
-                row["identity"],
-                row["started_at"],
-                row["bytes"],
-                bool(row["whole"]),
-                row["pruned_at"] is not None,
-                _censored_names(row["whole"]),
-                tuple(
+                **{name: row[name] for name in _RUN},
+                size_bytes=row["bytes"],
+                unfit=tuple(json.loads(row["unfit"])),
+                readable=bool(row["whole"]),
+                pruned=row["pruned_at"] is not None,
+                censored=_censored_names(row["whole"]),
+                refused=tuple(
                     each.text
                     for each in night_findings(row["findings"])
                     if each.disqualifies and row["id"] in each.runs
@@ -407,10 +400,11 @@ def _censored_names(whole: str) -> frozenset[tuple[str, str]]:
 def _observed_text(run: MeasuredRun) -> str:
     """Return what the records of a run show beside figures, as JSON."""
     routes = {
-        name: {each.name: _plain(getattr(answers, each.name)) for each in fields(answers)}
+        name: {each.name: getattr(answers, each.name) for each in fields(answers)}
         for name, answers in run.answers.items()
     }
-    return json.dumps({"routes": routes, "silence": run.silence, "records_sha256": run.records_sha256})
+    observed = {"routes": routes, "silence": run.silence, "records_sha256": run.records_sha256}
+    return json.dumps(observed, default=lambda value: value.tolist())  # of NumPy
 
 
 def _observed(text: str | None) -> dict[str, Any]:
@@ -436,7 +430,3 @@ def night_findings(text: str | None) -> tuple[StoredFinding, ...]:
         StoredFinding(**(each | {"level": Severity(each["level"]), "runs": tuple(each["runs"])}))
         for each in json.loads(text or "[]")
     )
-
-
-def _plain(value: Any) -> object:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

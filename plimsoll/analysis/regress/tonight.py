@@ -134,15 +134,7 @@ def _past_until(past: ExperimentHistory, count: int) -> ExperimentHistory:
     """Return what was known after the first `count` nights."""
     nights = past.nights[:count]
     ids = {night.id for night in nights}
-    runs = [run for run in past.runs if run.night in ids]
-    mine = {run.id for run in runs}
-    return replace(
-        past,
-        nights=nights,
-        runs=runs,
-        figures=[row for row in past.figures if row.run in mine],
-        error_shares=[row for row in past.error_shares if row[0] in mine],
-    )
+    return replace(past.with_runs([run for run in past.runs if run.night in ids]), nights=nights)
 
 
 def _earlier_news(earlier: Iterable[Judgement]) -> Iterator[str]:

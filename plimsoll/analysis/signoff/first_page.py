@@ -165,17 +165,13 @@ def _describe_turns(found: Comparison) -> str:
 
 
 def _describe_days(runs: Sequence[MeasuredRun]) -> str:
-    began = sorted(_to_utc(run.started_at) for run in runs if run.started_at)
+    began = sorted(instant.astimezone(UTC) for run in runs if (instant := run.started_at))
     if not began:
         return "when is not known"
     days = len({instant.date() for instant in began})
     if days == 1:
         return f"all on {_day_text(began[0])} ({began[0]:%H:%M} to {began[-1]:%H:%M} UTC)"
     return f"on {days} days from {_day_text(began[0])} to {_day_text(began[-1])}"
-
-
-def _to_utc(instant: datetime) -> datetime:
-    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def _day_text(instant: datetime) -> str:

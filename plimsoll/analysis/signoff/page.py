@@ -31,6 +31,7 @@ from plimsoll.common.units import ABSENT, count, counted, milliseconds, percent,
 
 _MOST_VALUES = 4
 _GIB = 1 << 30
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldR
     return render_page(
         "signoff.html",
         [*comparison_charts(found), *([chart] if chart else [])],
-        _OWN,
+        _TEMPLATES,
         styles=["verdict.css", "signoff.css"],
         title=f"{found.candidate.name} against {found.baseline.name}",
         verdict=found.verdict,
@@ -185,7 +186,7 @@ def circumstances_table(found: Comparison) -> Table:
 def download_table(found: Comparison) -> Table | None:
     """Return the control experiment, the download: every run of it; None where none was run."""
     rows = [
-        Row(run.name, [side.name, milliseconds(run.service_p50_ms), _requests(run)])
+        Row(run.name, [side.name, milliseconds(run.service_p50_ms), count(run.phases[WHOLE].requests)])
         for side in (found.baseline, found.candidate)
         for run in _controls(side)
     ]
@@ -239,10 +240,6 @@ def _company(run: MeasuredRun) -> str | None:
     return together.company if together else None
 
 
-def _requests(run: MeasuredRun) -> str:
-    return count(run.phases[WHOLE].requests)
-
-
 def _list_values(values: Iterable[str | None]) -> str:
     each = list(dict.fromkeys(value for value in values if value))
     more = f" and {len(each) - _MOST_VALUES} more" if len(each) > _MOST_VALUES else ""
@@ -269,28 +266,8 @@ def _host(run: MeasuredRun) -> str | None:
     return ", ".join(filter(None, (host.hostname, host.cpu, cpus, memory, host.kernel)))
 
 
-def _experiment(run: MeasuredRun) -> str | None:
-    experiment = run.directory.facts.experiment
-    return experiment.name if experiment else None
-
-
-def _target(run: MeasuredRun) -> str | None:
-    target = run.directory.facts.target
-    return target.url if target else None
-
-
-def _logs(run: MeasuredRun) -> str | None:
-    return ", ".join(log.path.rsplit("/", 1)[-1] for log in run.directory.facts.logs)
-
-
-def _seed(run: MeasuredRun) -> str | None:
-    seed = run.directory.facts.seed
-    return None if seed is None else str(seed)
-
-
 def _clone(run: MeasuredRun) -> str | None:
-    storage = run.directory.facts.storage
-    driver = storage.clone.get("driver") if storage else None
+    driver = run.directory.facts.storage and run.directory.facts.storage.clone.get("driver")
     return driver if isinstance(driver, str) else None
 
 
@@ -298,15 +275,12 @@ _CIRCUMSTANCES: dict[str, Callable[[MeasuredRun], str | None]] = {
     "backend": lambda run: run.directory.facts.backend,
     "emulated": lambda run: run.emulated,
     "cloned by": _clone,
-    "experiment": _experiment,
+    "experiment": lambda run: getattr(run.directory.facts.experiment, "name", None),
     "status of its runs": lambda run: run.directory.status,
-    "target": _target,
-    "logs": _logs,
+    "target": lambda run: getattr(run.directory.facts.target, "url", None),
+    "logs": lambda run: ", ".join(log.path.rsplit("/", 1)[-1] for log in run.directory.facts.logs),
     "speed": lambda run: run.directory.facts.speed,
-    "seed": _seed,
+    "seed": lambda run: None if run.directory.facts.seed is None else str(run.directory.facts.seed),
     "programs": _program,
     "load generator": _host,
 }
-
-
-_OWN = Path(__file__).parent / "templates"

@@ -187,15 +187,11 @@ def _target_text(target: RunTarget) -> str:
 def _find_other_logs(result: PageComparison, sides: tuple[Side, Side]) -> Iterator[Finding]:
     """Yield a finding where no log of the runs is one whose pages were compared."""
     loads = [run.directory.facts.load for side in sides for run in side.runs]
-    replayed = _digests(log for load in loads if load is not None for log in _logs(load.settings))
+    logs = [load.settings.get("logs") for load in loads if load is not None]
+    replayed = _digests(log for each in logs if isinstance(each, list) for log in each)
     if replayed and not replayed & _digests(result.contents):
         text = "The pages that were compared are of another log than the one that was replayed."
         yield Finding(FindingKind.PAGES_ELSEWHERE, text)
-
-
-def _logs(settings: dict[str, Any]) -> list[Any]:
-    logs = settings.get("logs")
-    return logs if isinstance(logs, list) else []
 
 
 def _digests(logs: Any) -> set[str]:
