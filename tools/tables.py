@@ -24,6 +24,7 @@ from plimsoll.lab.disks import DISKS
 from plimsoll.lab.experiment import labfile
 from plimsoll.lab.experiment.status.watch import Status
 from plimsoll.lab.fileio.fio import FsyncMatrix
+from plimsoll.lab.fileio.measure import COLUMNS, FSYNC_COLUMNS
 from plimsoll.lab.hosts import HostSettings
 from plimsoll.lab.observers import OBSERVERS, ObserverSettings
 from plimsoll.lab.observers.observer import Observer
@@ -74,6 +75,9 @@ def tables() -> Iterator[Table]:
     yield Table("status.md", "json", _table(("key", ""), list(_json_keys("", Status))))
     yield Table("report.md", "options", _options("report"))
     yield Table("fileio.md", "options", _options("fileio"))
+    for name, columns in (("columns", COLUMNS), ("columns of fsyncs", FSYNC_COLUMNS)):
+        rows = [(column, f"`{key}`", meaning) for column, (key, meaning) in columns.items()]
+        yield Table("fileio.md", name, _table(("column", "JSON", "meaning"), rows))
     yield Table("status.md", "options", _options("lab", "status"))
     yield Table("status.md", "notices", _options("run", only=("--notify-command", "--webhook-file")))
     yield from _scenarios()

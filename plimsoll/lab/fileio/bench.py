@@ -2,13 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import AfterValidator, Field
 
+from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.machine import CommandResult
+from plimsoll.lab.machine import CommandResult, Machine
 from plimsoll.lab.names import StrictModel
+from plimsoll.lab.steps.step import Check, Command, Remains
 from plimsoll.rundir.volumes import AnyCell
 
 SLOWEST_BYTES_PER_S = 1 << 20  # the slowest that files may be written
@@ -111,3 +114,52 @@ def refuse_repeats(value: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(set(value)) != len(value):
         raise ValueError("must not name anything twice")
     return value
+
+
+_MOST_S = 3600.0  # to remove files from a slow disk
+_BUSY_S = 30.0
+# Not followed where it is a symbolic link, not left where something is mounted in it.
+_REMOVE = '[ -L "$1" ] || [ ! -e "$1" ] || rm -rf --one-file-system -- "$1"'
+
+
+@dataclass(frozen=True)
+class VolumeFolder:
+    """A folder of the lab's own on `place`, beside the clone. `name` is that of all of the backend.
+
+    `key` of lab.yml is what it is for; `holds` says what is in it.
+    """
+
+    key: ClassVar[str]
+    suffix: ClassVar[str]
+    holds: ClassVar[str]
+
+    place: Place
+    name: str
+
+    @property
+    def folder(self) -> str:
+        """The folder's path."""
+        return f"{self.place.folder}/{self.name}.{self.suffix}"
+
+    def make(self) -> Command:
+        """Make it; where there is a link in its place, nothing is made."""
+        return Command("make a folder of the lab's own", ("mkdir", "--", self.folder))
+
+    def remove(self) -> Command:
+        """Remove it, with whatever is in it."""
+        words = ("sh", "-c", _REMOVE, "sh", self.folder)
+        return Command(f"remove {self.holds}", words, timeout_s=_MOST_S, until_s=_BUSY_S)
+
+    async def find(self, machine: Machine, backend: str) -> list[Remains]:
+        """Return what a crash left of it. Looks only. Raises MachineError."""
+        words = ["find", self.folder, "-maxdepth", "0", "-type", "d"]
+        if not (await machine.run(words, check=False)).out:
+            return []
+        return [Remains(f"{self.holds} in {self.folder}", backend, (self.remove(),))]
+
+    def checks(self) -> list[Check]:
+        """Return what must hold before it is made; nothing of a disk that is still to be made."""
+        if self.place.size_bytes is not None:
+            return []
+        problem = f"{self.key}: {self.place.folder} cannot be written into"
+        return [Check(problem, ("sh", "-c", '[ ! -d "$1" ] || [ -w "$1" ]', "sh", self.place.folder))]

@@ -3,20 +3,17 @@
 import json
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plimsoll.common.errors import OutputError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import count, decimal, size_text
-from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench, FileioError
+from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench, FileioError, VolumeFolder
 from plimsoll.lab.fileio.fio import FioBench, FsyncMatrix, FsyncSettings, lays_out
 from plimsoll.lab.fileio.sysbench import FileioSettings, Matrix, MatrixCase, SysbenchBench
 from plimsoll.lab.machine import Machine
-from plimsoll.lab.steps.step import Check, Command, Remains
 from plimsoll.rundir.volumes import AnyCell, Figure, FsyncCase, FsyncCell, MatrixCell, cell_in
 
 _NOT_FOUND = 127  # what env ends with
@@ -237,35 +234,44 @@ def _cell(line: bytes) -> AnyCell | None:
         return None
 
 
-COLUMNS = (
-    "Volume",
-    "Threads",
-    "File size",
-    "Block size",
-    "Test",
-    "Reads",
-    "Writes",
-    "Throughput (MiB/s)",
-    "IOPS",
-    "Execution time (s)",
-    "p99.9 (ms)",
-)
+# Of each column of the table: its key in JSON, and what it means.
+COLUMNS = {
+    "Volume": ("volume", "its name"),
+    "Threads": ("threads", "number of threads"),
+    "File size": ("file_size_bytes", "total size of all test files"),
+    "Block size": ("block_bytes", "of each read and write"),
+    "Test": (
+        "test",
+        "sysbench's name: `rnd` random, `seq` sequential, `rd` reads, `wr` writes, `rw` three reads to two "
+        "writes",
+    ),
+    "Reads": ("reads", "how many"),
+    "Writes": ("writes", "how many"),
+    "Throughput (MiB/s)": ("throughput_mib_per_s", "read and written"),
+    "IOPS": ("iops", "reads and writes a second; without fsyncs"),
+    "Execution time (s)": ("execution_s", "as sysbench has it"),
+    "p99.9 (ms)": ("p999_ms", "of all events: reads, writes and fsyncs"),
+}
 _LEFT = {0, 4}
 
 _PERCENTILES: tuple[Figure, ...] = ("p50", "p90", "p99", "p99.9", "max")
-FSYNC_COLUMNS = (
-    "Volume",
-    "Recipe",
-    "Call",
-    "Test",
-    "Engine",
-    "Block size",
-    "Threads",
-    "Calls",
-    *(f"{name} (ms)" for name in _PERCENTILES),
-    "Writes/s",
-    "Writes' p99.9 (ms)",
-)
+FSYNC_COLUMNS = {
+    "Volume": ("volume", "its name"),
+    "Recipe": ("preset", "`etcd`, or null"),
+    "Call": ("call", "`fdatasync` or `fsync`, after each write"),
+    "Test": ("test", "what is written: `seqwr` or `rndwr`"),
+    "Engine": ("engine", "fio's name of how it writes"),
+    "Block size": ("block_bytes", "of each write"),
+    "Threads": ("threads", "each writes into a file of its own"),
+    "Calls": ("syncs", "how many; fio leaves out one after the last write"),
+    "p50 (ms)": ("sync_ms", "of the calls alone"),
+    "p90 (ms)": ("sync_ms", ""),
+    "p99 (ms)": ("sync_ms", ""),
+    "p99.9 (ms)": ("sync_ms", ""),
+    "max (ms)": ("sync_ms", "the slowest"),
+    "Writes/s": ("iops", "each with its call"),
+    "Writes' p99.9 (ms)": ("write_ms", "of the writes before the calls"),
+}
 _FSYNC_LEFT = {0, 1, 2, 3, 4}
 
 
@@ -273,8 +279,8 @@ def table(cells: Sequence[AnyCell]) -> str:
     """Return a table of each kind of cells that there is, a line a cell below its head. Pure."""
     matrix = [row(cell) for cell in cells if isinstance(cell, MatrixCell)]
     fsyncs = [fsync_row(cell) for cell in cells if isinstance(cell, FsyncCell)]
-    found = [_text(COLUMNS, matrix, _LEFT)] if matrix or not fsyncs else []
-    return "\n\n".join([*found, *([_text(FSYNC_COLUMNS, fsyncs, _FSYNC_LEFT)] if fsyncs else [])])
+    found = [_text([*COLUMNS], matrix, _LEFT)] if matrix or not fsyncs else []
+    return "\n\n".join([*found, *([_text([*FSYNC_COLUMNS], fsyncs, _FSYNC_LEFT)] if fsyncs else [])])
 
 
 def _text(columns: Sequence[str], below: Sequence[Sequence[str]], left: Collection[int]) -> str:
@@ -323,23 +329,10 @@ def fsync_row(cell: FsyncCell) -> tuple[str, ...]:
     )
 
 
-_MOST_S = 3600.0  # to remove files from a slow disk
-_BUSY_S = 30.0
-# Not followed where it is a symbolic link, not left where something is mounted in it.
-_REMOVE = '[ -L "$1" ] || [ ! -e "$1" ] || rm -rf --one-file-system -- "$1"'
+class VolumeFiles(VolumeFolder):
+    """The folder of the test files of fileio."""
 
-
-@dataclass(frozen=True)
-class VolumeFiles:
-    """The folder of the test files on `place`, beside the clone. `name` is that of all of the backend."""
-
-    place: Place
-    name: str
-
-    @property
-    def folder(self) -> str:
-        """The folder that holds them."""
-        return f"{self.place.folder}/{self.name}.fileio"
+    key, suffix, holds = "fileio", "fileio", "the test files"
 
     def settings(self, part: Matrix | FsyncMatrix, volume: str) -> FileioSettings | FsyncSettings:
         """Return the settings with which `volume` is measured here."""
@@ -347,26 +340,3 @@ class VolumeFiles:
         if isinstance(part, FsyncMatrix):
             return FsyncSettings.model_validate(part.model_dump() | here)
         return FileioSettings.model_validate(part.model_dump(include=set(Matrix.model_fields)) | here)
-
-    def make(self) -> Command:
-        """Make it; where there is a link in its place, nothing is made."""
-        return Command("make a folder of the lab's own", ("mkdir", "--", self.folder))
-
-    def remove(self) -> Command:
-        """Remove it, with whatever is in it."""
-        words = ("sh", "-c", _REMOVE, "sh", self.folder)
-        return Command("remove that folder", words, timeout_s=_MOST_S, until_s=_BUSY_S)
-
-    async def find(self, machine: Machine, backend: str) -> list[Remains]:
-        """Return what a crash left of them. Looks only. Raises MachineError."""
-        words = ["find", self.folder, "-maxdepth", "0", "-type", "d"]
-        if not (await machine.run(words, check=False)).out:
-            return []
-        return [Remains(f"the test files in {self.folder}", backend, (self.remove(),))]
-
-    def checks(self) -> list[Check]:
-        """Return what is to be looked at before they are made; nothing of a disk that is still to be made."""
-        if self.place.size_bytes is not None:
-            return []
-        problem = f"fileio: {self.place.folder} cannot be written into"
-        return [Check(problem, ("sh", "-c", '[ ! -d "$1" ] || [ -w "$1" ]', "sh", self.place.folder))]

@@ -20,12 +20,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from plimsoll.common.units import Size
-from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
+from plimsoll.lab.fileio.bench import VolumeFolder
 from plimsoll.lab.fileio.fio import read_fio_job
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
-from plimsoll.lab.steps.step import Check, Command, Remains
+from plimsoll.lab.steps.step import Command, Remains
 
 
 class PreconditionSettings(StrictModel):
@@ -55,26 +55,15 @@ class PreconditionSettings(StrictModel):
 
 LEAST_BYTES = 32 << 20  # that are worth being overwritten
 _WHOLE_MIB = 1 << 20
-_MOST_S = 3600.0  # to remove files from a slow disk
-_BUSY_S = 30.0
-# Not followed where it is a symbolic link, not left where something is mounted in it.
-_REMOVE = '[ -L "$1" ] || [ ! -e "$1" ] || rm -rf --one-file-system -- "$1"'
 # A Btrfs that copies on write keeps what is overwritten until all of an extent is: twice the room, and more.
 _IN_PLACE = 'mkdir -- "$1" && chattr +C "$1"'
 _NAME = 'cat -- "$1/whole" 2>/dev/null && stat -c %s -- "$1/data"'
 
 
-@dataclass(frozen=True)
-class Filling:
-    """The folder on `place`. `name` is that of all of the backend."""
+class Filling(VolumeFolder):
+    """The folder of what fills a volume."""
 
-    place: Place
-    name: str
-
-    @property
-    def folder(self) -> str:
-        """The folder that holds it."""
-        return f"{self.place.folder}/{self.name}.filling"
+    key, suffix, holds = "precondition", "filling", "the filling"
 
     @property
     def direct(self) -> bool:
@@ -87,16 +76,11 @@ class Filling:
             return Command(
                 "make a folder that is overwritten in place", ("sh", "-c", _IN_PLACE, "sh", self.folder)
             )
-        return Command("make a folder of the lab's own", ("mkdir", "--", self.folder))
+        return super().make()
 
     def mark(self, filling: str) -> Command:
         """Note that it is whole, and that `filling` is its name."""
         return Command("note that it is whole", ("tee", "--", f"{self.folder}/whole"), stdin=f"{filling}\n")
-
-    def remove(self) -> Command:
-        """Remove it, whole or in part."""
-        words = ("sh", "-c", _REMOVE, "sh", self.folder)
-        return Command("remove the filling", words, timeout_s=_MOST_S, until_s=_BUSY_S)
 
     def room(self) -> list[str]:
         """Return the command that prints two numbers of bytes: those in use, and those that are free."""
@@ -117,17 +101,7 @@ class Filling:
         """Return what is there of it, on a disk that is not removed with it. Raises MachineError."""
         if self.place.size_bytes is not None:
             return []
-        words = ["find", self.folder, "-maxdepth", "0", "-type", "d"]
-        if not (await machine.run(words, check=False)).out:
-            return []
-        return [Remains(f"the filling in {self.folder}", backend, (self.remove(),))]
-
-    def checks(self) -> list[Check]:
-        """Return what is to be looked at before it is made; nothing of a disk that is still to be made."""
-        if self.place.size_bytes is not None:
-            return []
-        problem = f"precondition: {self.place.folder} cannot be written into"
-        return [Check(problem, ("sh", "-c", '[ ! -d "$1" ] || [ -w "$1" ]', "sh", self.place.folder))]
+        return await super().find(machine, backend)
 
 
 def parse_numbers(printed: str) -> list[int]:
