@@ -226,12 +226,12 @@ class CommandStream:
         columns: tuple[Column, ...],
         machine: Machine,
         command: Sequence[str],
-        taker: LineReader,
-        shown: str,
+        reader: LineReader,
+        label: str,
     ) -> None:
-        """`shown` is what messages call the command."""
-        self.name, self.columns, self._taker = name, columns, taker
-        self._lines = ProcessLines(name, machine, command, taker.add, shown)
+        """`label` is what messages call the command."""
+        self.name, self.columns, self._reader = name, columns, reader
+        self._lines = ProcessLines(name, machine, command, reader.add, label)
 
     async def start(self, log: Log) -> None:
         """Start the process. Raises MachineError."""
@@ -239,7 +239,7 @@ class CommandStream:
 
     def sample(self) -> list[float | None]:
         """Return the figures that came since the last call."""
-        pair = self._taker.take()
+        pair = self._reader.take()
         return [column.formula(pair) for column in self.columns]
 
     async def stop(self) -> None:
@@ -265,11 +265,11 @@ class ProcessLines:
         machine: Machine,
         command: Sequence[str],
         take: Callable[[str], None],
-        shown: str = "its process",
+        label: str = "its process",
     ) -> None:
-        """`shown` is what the message at its end calls it."""
+        """`label` is what the message at its end calls it."""
         self._name, self._machine, self._command = name, machine, command
-        self._take, self._shown = take, shown
+        self._take, self._label = take, label
         self._process: Process | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -289,7 +289,7 @@ class ProcessLines:
                 await self._process.stop()
 
     async def _read(self, process: Process, log: Log) -> None:
-        why = f"{self._shown} ended by itself"
+        why = f"{self._label} ended by itself"
         try:
             async for line in process.lines():
                 if line.stream == "out":

@@ -110,16 +110,16 @@ def _groups(pool: str, leaves: Sequence[Leaf]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _vdev_columns(shown: str, key: str) -> tuple[Column, ...]:
+def _vdev_columns(label: str, key: str) -> tuple[Column, ...]:
     return (
-        gauge(f"{shown}_reads_per_s", f"{key} reads"),
-        gauge(f"{shown}_writes_per_s", f"{key} writes"),
-        gauge(f"{shown}_read_bytes_per_s", f"{key} read bytes"),
-        gauge(f"{shown}_write_bytes_per_s", f"{key} write bytes"),
-        gauge(f"{shown}_read_latency_ms", f"{key} read wait", _MS_OF_NS),
-        gauge(f"{shown}_write_latency_ms", f"{key} write wait", _MS_OF_NS),
-        gauge(f"{shown}_read_disk_latency_ms", f"{key} read disk wait", _MS_OF_NS),
-        gauge(f"{shown}_write_disk_latency_ms", f"{key} write disk wait", _MS_OF_NS),
+        gauge(f"{label}_reads_per_s", f"{key} reads"),
+        gauge(f"{label}_writes_per_s", f"{key} writes"),
+        gauge(f"{label}_read_bytes_per_s", f"{key} read bytes"),
+        gauge(f"{label}_write_bytes_per_s", f"{key} write bytes"),
+        gauge(f"{label}_read_latency_ms", f"{key} read wait", _MS_OF_NS),
+        gauge(f"{label}_write_latency_ms", f"{key} write wait", _MS_OF_NS),
+        gauge(f"{label}_read_disk_latency_ms", f"{key} read disk wait", _MS_OF_NS),
+        gauge(f"{label}_write_disk_latency_ms", f"{key} write disk wait", _MS_OF_NS),
     )
 
 
@@ -133,8 +133,8 @@ def columns(leaves: Leaves) -> tuple[Column, ...]:
     watched = [
         column
         for pool, each in leaves.items()
-        for name, shown in safe_names([leaf.name for leaf in each]).items()
-        for column in _vdev_columns(f"{pool}/{shown}", f"{pool}/{name}")
+        for name, label in safe_names([leaf.name for leaf in each]).items()
+        for column in _vdev_columns(f"{pool}/{label}", f"{pool}/{name}")
     ]
     return (*apart, *watched[: MOST * len(_vdev_columns("", ""))])
 
