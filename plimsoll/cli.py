@@ -1,13 +1,14 @@
-"""The command `plimsoll`, and the only list of all subcommands.
+"""The command `plimsoll`: the only list of all subcommands, and what shells and editors complete.
 
-Each is loaded when it is asked for, so that each starts fast.
+A subcommand is loaded when it is asked for, so that each starts fast.
 """
 
+import json
 from importlib import import_module
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from plimsoll import __version__
 from plimsoll.common.config import WITHOUT_DEFAULTS, config_file, default_map, find_defaults, read_file
@@ -16,7 +17,7 @@ from plimsoll.common.hostile import printable
 
 _COMMANDS = {
     "compare": "plimsoll.analysis.compare.compare:compare",
-    "completion": "plimsoll.completion:completion",
+    "completion": "plimsoll.cli:completion",
     "config": "plimsoll.common.config:config",
     "doctor": "plimsoll.doctor:doctor",
     "export": "plimsoll.analysis.exchange.exchange:export",
@@ -32,9 +33,17 @@ _COMMANDS = {
     "report": "plimsoll.analysis.report.report:report",
     "scenario": "plimsoll.scenarios.scenario:scenario",
     "schedule": "plimsoll.lab.schedule:schedule",
-    "schema": "plimsoll.completion:schema",
+    "schema": "plimsoll.cli:schema",
     "serve": "plimsoll.serve:serve",
     "signoff": "plimsoll.analysis.signoff.signoff:signoff",
+}
+
+# The models of all files, by the usual name of each; loaded when asked for.
+FILES = {
+    "gates.yml": "plimsoll.analysis.compare.gates:Gates",
+    "hosts.yml": "plimsoll.lab.hosts:HostsFile",
+    "lab.yml": "plimsoll.lab.experiment.labfile:Lab",
+    "plimsoll.yml": "plimsoll.scenarios.running.clonelist:SiteConfig",
 }
 
 
@@ -92,3 +101,42 @@ def main() -> None:
     Exit codes: 0 done; 1 it ran and the answer is no; 2 wrong usage or unreadable input;
     3 too early to tell.
     """
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the script that completes commands, options and values in bash, zsh or fish.
+
+    \b
+    Examples:
+        plimsoll completion bash > ~/.local/share/bash-completion/completions/plimsoll
+        plimsoll completion zsh > "${fpath[1]}/_plimsoll"
+        plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    kind = get_completion_class(shell)
+    assert kind is not None  # noqa: S101 click has these three
+    click.echo(kind(ctx.find_root().command, {}, "plimsoll", "_PLIMSOLL_COMPLETE").source())
+
+
+@click.command()
+@click.argument("file", type=click.Choice(list(FILES)))
+def schema(file: str) -> None:
+    """Print the JSON Schema of a file that you write, so that your editor completes and checks its keys.
+
+    Begin the file with `# yaml-language-server: $schema=lab.schema.json`.
+
+    \b
+    Examples:
+        plimsoll schema lab.yml > lab.schema.json
+        plimsoll schema gates.yml > gates.schema.json
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    click.echo(json.dumps(schema_of(file), indent=2))
+
+
+def schema_of(file: str) -> dict[str, Any]:
+    """Return the JSON Schema of `file`, one of FILES."""
+    module, _, name = FILES[file].partition(":")
+    model = getattr(import_module(module), name)
+    return {**model.model_json_schema(), "$schema": "https://json-schema.org/draft/2020-12/schema"}

@@ -10,8 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from plimsoll.cli import main
-from plimsoll.completion import FILES, schema_of
+from plimsoll.cli import FILES, main, schema_of
 from tests.support.paths import DOCS, ROOT
 
 LABS = sorted(

@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from plimsoll.doctor import USES, Lack
-from plimsoll.doctor.machine import Check
+from plimsoll.doctor import USES, Check, Lack
 from tests.support.paths import DOCS
 
 

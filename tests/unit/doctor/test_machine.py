@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.doctor.machine import (
+from plimsoll.doctor import (
     Check,
     Verdict,
     checks,
@@ -107,12 +107,12 @@ def test_this_machine_is_looked_at() -> None:
 
 
 def test_without_bin_replay_the_lag_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.doctor.machine.replay_program", lambda: "/nowhere/bin/replay")
+    monkeypatch.setattr("plimsoll.doctor.replay_program", lambda: "/nowhere/bin/replay")
     found = {check.name: check for check in checks(1)}["timer lag"]
     assert (found.verdict, found.remedy) == ("unknown", "bin/replay measures it: make build")
 
 
 def test_a_bin_replay_that_knows_no_lag_is_told_to_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.doctor.machine.replay_program", lambda: "/bin/false")
+    monkeypatch.setattr("plimsoll.doctor.replay_program", lambda: "/bin/false")
     found = {check.name: check for check in checks(1)}["timer lag"]
     assert (found.verdict, found.remedy) == ("unknown", "bin/replay is of another version: make build")

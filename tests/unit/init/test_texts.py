@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from plimsoll.analysis.compare import gates
+from plimsoll.cli import schema_of
 from plimsoll.common.validation import parse_model
-from plimsoll.completion import schema_of
 from plimsoll.init.answers import Disk, Limits, Log, Site, StorageBelow
 from plimsoll.init.experiment import Answers, Lengths, gates_text, lab_text, lengths, metric, quote_yaml
 from plimsoll.lab.experiment.labfile import MANUAL, Lab

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.cli import schema_of
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
-from plimsoll.completion import schema_of
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.experiment.design import PlannedRun
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
