@@ -23,6 +23,7 @@ from urllib.parse import urlencode
 from pydantic import TypeAdapter
 
 from plimsoll import __version__
+from plimsoll.analysis.statistics.percentiles import P999, rank
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.files import open_replacement
 from plimsoll.common.hostile import is_figure
@@ -35,7 +36,7 @@ _DEEPEST, _MOST_FOLDERS = 6, 20_000
 _BEGINNING_S = 60.0  # a run may take so long before its first record
 _HISTORY_HEAD = b"SQLite format 3\x00"
 _KEPT_S = 60.0  # while things change, the index is written once in so long
-_INDEX = f"1 of plimsoll {__version__}"  # raise the number where the same files make other items
+_INDEX = f"2 of plimsoll {__version__}"  # raise the number where the same files make other items
 _INDEX_BYTES = 64 << 20
 HEAD_BYTES = 4096  # the title stands before the style sheet
 _TITLE = re.compile(rb"<title>([^<]{1,2000}) \xe2\x80\x93 Plimsoll</title>")
@@ -83,7 +84,8 @@ class HistoryItem(Item):
 class RunItem(Item):
     """A run as run.json and summary.json describe it. What is unknown is None.
 
-    `damage` says why it cannot be read. `p999_censored`: the p99.9 is a failure's, at its time-out.
+    `damage` says why it cannot be read. `p999_censored`: the p99.9 is a failure's, at its time-out;
+    `p999_wrong`: that of a wrong answer, which came in time.
     """
 
     scenario: str = ""
@@ -97,6 +99,7 @@ class RunItem(Item):
     p50_ms: float | None = None
     p999_ms: float | None = None
     p999_censored: bool = False
+    p999_wrong: bool = False
     generator_limited: bool = False
     damage: str | None = None
 
@@ -331,6 +334,8 @@ def _item(place: PurePosixPath, facts: RunFacts, summary: dict[str, Any]) -> Run
     requests = _dict(summary.get("requests"))
     response = _dict(summary.get("response_ms"))
     censored = _dict(response.get("censored"))
+    answered, errors = _count(requests.get("ok")), _count(requests.get("errors"))
+    at = rank(P999, answered + errors) if answered is not None and errors is not None else None
     return RunItem(
         place,
         scenario=facts.scenario,
@@ -344,6 +349,8 @@ def _item(place: PurePosixPath, facts: RunFacts, summary: dict[str, Any]) -> Run
         p50_ms=_figure(response.get("p50")),
         p999_ms=_figure(response.get("p99.9")) or _figure(censored.get("p99.9")),
         p999_censored="p99.9" in censored,
+        # Wrong answers stand before the requests that got none.
+        p999_wrong="p99.9" in censored and at is not None and at <= (answered or 0),
         generator_limited=facts.generator_limited,
     )
 

@@ -106,7 +106,7 @@ class ImportResult:
     def lines(self) -> list[str]:
         """Return what the command prints."""
         said = [] if self.reason is None else [f"  {self.status}: {self.reason}"]
-        return [f"{self.directory}: {self.requests} requests from {self.source}", *said] + [
+        return [f"{self.directory}: {counted(self.requests, 'request')} from {self.source}", *said] + [
             f"  {note}" for note in self.notes
         ]
 
@@ -202,7 +202,7 @@ def check_files(paths: Sequence[Path]) -> None:
             wrong.append(f"{path}: is given twice")
         seen.add(path.resolve())
     if len(paths) > _MOST_FILES:
-        wrong.append(f"{len(paths)} files are more than can be told apart")
+        wrong.append(f"{len(paths)} files are more than clients can be numbered for")
     if wrong:
         raise ImportingError("\n".join(wrong))
 

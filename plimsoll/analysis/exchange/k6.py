@@ -26,6 +26,7 @@ from plimsoll.analysis.exchange.importing import (
     ImportResult,
     ImportWriter,
     MeasureValue,
+    check_files,
     finish_import,
     instant,
     json_option,
@@ -86,8 +87,7 @@ def k6(
     Exit codes: 0 everything was read; 1 imported, but k6 was killed while it wrote, or lines could not be
     read; 2 a file without samples of k6.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    if missing := [path for path in files if not path.is_file()]:
-        raise ImportingError("\n".join(f"{path}: there is no such file" for path in missing))
+    check_files(files)
     print_imports(
         (import_k6(path, out, scenario=scenario, target=target, timeout_s=timeout_s) for path in files),
         as_json,

@@ -180,10 +180,11 @@ def test_a_file_without_samples_is_refused(tmp_path: Path, why: str, content: by
     assert not (tmp_path / "results").exists(), "nothing is left of it"
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    result = run(tmp_path / "nothing.json", "--out", tmp_path / "results")
+def test_missing_and_repeated_files_are_named_together(tmp_path: Path) -> None:
+    result = run(FOREIGN, FOREIGN, tmp_path / "nothing.json", "--out", tmp_path / "results")
     assert result.exit_code == 2
-    assert "there is no such file" in result.output
+    assert "is given twice" in result.output and "there is no such file" in result.output
+    assert not (tmp_path / "results").exists()
 
 
 def test_json_lists_what_was_imported(tmp_path: Path) -> None:

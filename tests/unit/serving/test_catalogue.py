@@ -67,6 +67,20 @@ def test_figures_come_from_what_the_run_wrote_of_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("errors", "is_wrong", "why"),
+    [(0, True, "a status of 500"), (4, True, "four time-outs"), (6, False, "over a thousandth timed out")],
+)
+def test_a_wrong_answer_is_no_time_out(tmp_path: Path, errors: int, is_wrong: bool, why: str) -> None:
+    summary = {
+        "requests": {"sent": 5000, "ok": 5000 - errors, "errors": errors, "failures": 50},
+        "response_ms": {"p50": 1.5, "p99.9": None, "censored": {"p99.9": 30000.0}},
+    }
+    write_run(tmp_path / "run", records(10), summary=summary)
+    (run,) = Catalogue(tmp_path).contents().runs.values()
+    assert (run.p999_censored, run.p999_wrong) == (True, is_wrong), why
+
+
+@pytest.mark.parametrize(
     ("summary", "says"),
     [("[]", "a list"), ('{"requests": 3, "response_ms": [1]}', "of other types"), ("{}", "empty")],
 )
