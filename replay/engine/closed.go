@@ -23,7 +23,7 @@ func (e *Engine) Max(stop context.Context, attempts iter.Seq[*exchange.Attempt],
 	defer close(quit)
 	e.opts.PerClient = 1
 	e.state.ClosedLoop = true
-	stock := &stock{attempts: supplyOne(e.prepared(attempts), attemptsInBatch, quit)}
+	stock := &stock{attempts: supplyOne(e.prepare(attempts), attemptsInBatch, quit)}
 	stock.attempts.ready(stop)
 	begin, most := e.drivers(n)
 	var plans []plan
@@ -114,7 +114,7 @@ func (p *maxLoop) takeGiven() {
 	p.given = nil
 }
 
-func (p *maxLoop) left(ctx context.Context) uint64 {
+func (p *maxLoop) countLeft(ctx context.Context) uint64 {
 	var n uint64
 	p.stock.once.Do(func() { n = p.stock.attempts.count(ctx) })
 	return n
@@ -214,7 +214,7 @@ func (e *Engine) Users(
 	arrivals := rand.New(rand.NewPCG(seed, uint64(n)))
 	for i := range n {
 		who := &user{number: numbers.Add(1), restNS: int64(arrivals.Float64() * float64(rampUp))}
-		shares[i%len(shares)].plan(who, 0)
+		shares[i%len(shares)].schedule(who, 0)
 	}
 	return e.run(stop, 0, plans, most, connections)
 }
@@ -266,7 +266,7 @@ func (u *usersLoop) Next(now int64) (*exchange.Attempt, int64) {
 		again := u.without
 		u.without, u.seen = nil, news
 		for _, t := range again {
-			u.plan(t.user, t.dueNS)
+			u.schedule(t.user, t.dueNS)
 		}
 	}
 	if u.limitNS > 0 && now >= u.limitNS {
@@ -299,18 +299,18 @@ func (u *usersLoop) Done(s *exchange.Attempt, _ record.ErrorKind, now int64) (le
 	due := max(now, s.DueNS+gap)
 	who.next++
 	if who.next < len(who.visit) {
-		u.plan(who, due)
+		u.schedule(who, due)
 		return false
 	}
-	u.plan(&user{number: u.numbers.Add(1)}, due)
+	u.schedule(&user{number: u.numbers.Add(1)}, due)
 	return true
 }
 
 // Ended reports whether no user has anything left to do.
 func (u *usersLoop) Ended() bool { return len(u.turns) == 0 && len(u.without) == 0 && u.busy == 0 }
 
-// plan puts a user's next request on the list; a user without a visit gets one, or is done.
-func (u *usersLoop) plan(who *user, dueNS int64) {
+// schedule puts a user's next request on the list; a user without a visit gets one, or is done.
+func (u *usersLoop) schedule(who *user, dueNS int64) {
 	if u.limitNS > 0 && dueNS >= u.limitNS {
 		return
 	}
@@ -331,8 +331,8 @@ func (u *usersLoop) plan(who *user, dueNS int64) {
 	}
 }
 
-// left counts what the users at work had still before them. What users had whose visit was not read yet is unknown.
-func (u *usersLoop) left(ctx context.Context) uint64 {
+// countLeft counts what the users at work had still before them. What users had whose visit was not read yet is unknown.
+func (u *usersLoop) countLeft(ctx context.Context) uint64 {
 	if len(u.without) > 0 {
 		<-ctx.Done()
 	}

@@ -113,7 +113,7 @@ func (p *workers) grow(ended context.Context, most int) {
 			p.release()
 			return
 		case now := <-ticker.C:
-			spent := p.spent()
+			spent := p.processorTimes()
 			if busy++; !areBusy(before, spent, now.Sub(last)) {
 				busy = 0
 			}
@@ -144,8 +144,8 @@ func (p *workers) release() {
 	}
 }
 
-// spent returns the processor time of each driver's thread so far.
-func (p *workers) spent() []time.Duration {
+// processorTimes returns the processor time of each driver's thread so far.
+func (p *workers) processorTimes() []time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []time.Duration

@@ -99,9 +99,9 @@ type Outcome struct {
 // plan is one driver's share of what is to be sent.
 type plan interface {
 	exchange.AttemptSource
-	wakeBy(wake func())              // takes what wakes the driver when there is more to send
-	left(ctx context.Context) uint64 // requests that the driver has not asked for, as far as ctx lets it count
-	split() plan                     // gives a part of it to a driver more; nil: not now
+	wakeBy(wake func())                   // takes what wakes the driver when there is more to send
+	countLeft(ctx context.Context) uint64 // requests that the driver has not asked for, as far as ctx lets it count
+	split() plan                          // gives a part of it to a driver more; nil: not now
 }
 
 // Cores returns how many cores of this machine sending to a target may take: half of them where the target is here too,
@@ -161,7 +161,7 @@ func (e *Engine) run(stop context.Context, early time.Duration, plans []plan, mo
 	}
 	if running.Err() != nil {
 		var rest uint64
-		rest, out.Uncounted = left(p.list)
+		rest, out.Uncounted = countLeft(p.list)
 		out.Unsent += rest
 	}
 	return out
@@ -170,9 +170,9 @@ func (e *Engine) run(stop context.Context, early time.Duration, plans []plan, mo
 // countsFor is how long the rest of a schedule is counted. It may be without end.
 const countsFor = 200 * time.Millisecond
 
-// left returns how many requests no driver has asked for, and whether these are not all. All plans count at once: they
-// are supplied in turn from one schedule, which would wait for ever for the one that nobody takes from.
-func left[P plan](plans []P) (n uint64, more bool) {
+// countLeft returns how many requests no driver has asked for, and whether these are not all. All plans count at once:
+// they are supplied in turn from one schedule, which would wait for ever for the one that nobody takes from.
+func countLeft[P plan](plans []P) (n uint64, more bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), countsFor)
 	defer cancel()
 	var all sync.WaitGroup
@@ -181,7 +181,7 @@ func left[P plan](plans []P) (n uint64, more bool) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			total.Add(p.left(ctx))
+			total.Add(p.countLeft(ctx))
 		}()
 	}
 	all.Wait()

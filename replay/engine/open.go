@@ -25,7 +25,7 @@ func (e *Engine) Open(stop context.Context, attempts iter.Seq[*exchange.Attempt]
 	byClient := func(s *exchange.Attempt, drivers int) int { return int(s.Client % uint32(drivers)) }
 	var all []*openLoop
 	var plans []plan
-	for i, s := range supplies(e.prepared(attempts), attemptsInBatch, most, active, byClient, quit) {
+	for i, s := range supplies(e.prepare(attempts), attemptsInBatch, most, active, byClient, quit) {
 		p := &openLoop{attempts: s}
 		all = append(all, p)
 		if i < begin {
@@ -51,7 +51,7 @@ func (p *openLoop) split() plan { return p.another() }
 
 func (p *openLoop) wakeBy(wake func()) { p.attempts.wakeBy(wake) }
 
-func (p *openLoop) left(ctx context.Context) uint64 { return p.attempts.count(ctx) }
+func (p *openLoop) countLeft(ctx context.Context) uint64 { return p.attempts.count(ctx) }
 
 // Next returns the request that is due.
 func (p *openLoop) Next(now int64) (*exchange.Attempt, int64) {
@@ -118,7 +118,7 @@ func supplies[T any](
 				case <-quit:
 					return false
 				}
-				all[i].come()
+				all[i].wakeStarved()
 			}
 			n = int(active.Load())
 			count, batches = 0, make([][]T, n)
@@ -140,7 +140,7 @@ func supplies[T any](
 		hand()
 		for _, s := range all {
 			close(s.batches)
-			s.come()
+			s.wakeStarved()
 		}
 	}()
 	return all
@@ -153,8 +153,8 @@ func (s *supply[T]) wakeBy(wake func()) {
 	s.wakes = append(s.wakes, wake)
 }
 
-// come wakes those who found nothing.
-func (s *supply[T]) come() {
+// wakeStarved wakes those who found nothing.
+func (s *supply[T]) wakeStarved() {
 	if !s.starved.Swap(false) {
 		return
 	}
@@ -225,8 +225,8 @@ func (s *supply[T]) count(ctx context.Context) uint64 {
 	return n
 }
 
-// prepared makes requests ready to be sent, as far as that can be done before they are due.
-func (e *Engine) prepared(attempts iter.Seq[*exchange.Attempt]) iter.Seq[*exchange.Attempt] {
+// prepare makes requests ready to be sent, as far as that can be done before they are due.
+func (e *Engine) prepare(attempts iter.Seq[*exchange.Attempt]) iter.Seq[*exchange.Attempt] {
 	return func(yield func(*exchange.Attempt) bool) {
 		var room []byte
 		for s := range attempts {

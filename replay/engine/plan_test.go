@@ -52,7 +52,7 @@ func peopled(visits string, limitMS int64, atMS ...int64) func(*feed) plan {
 			numbers: &atomic.Uint32{}, limitNS: limitMS * 1e6,
 		}
 		for _, at := range atMS {
-			u.plan(&user{number: u.numbers.Add(1), restNS: at * 1e6}, 0)
+			u.schedule(&user{number: u.numbers.Add(1), restNS: at * 1e6}, 0)
 		}
 		return u
 	}
@@ -80,11 +80,11 @@ func (f *feed) read(words []string) {
 	}
 	if attempts != nil {
 		f.attempts.batches <- attempts
-		f.attempts.come()
+		f.attempts.wakeStarved()
 	}
 	if visits != nil {
 		f.visits.batches <- visits
-		f.visits.come()
+		f.visits.wakeStarved()
 	}
 }
 
@@ -123,10 +123,10 @@ func (f *feed) give(t *testing.T, p plan, nowMS int64, input string) {
 	case "end":
 		close(f.attempts.batches)
 		close(f.visits.batches)
-		f.attempts.come()
-		f.visits.come()
+		f.attempts.wakeStarved()
+		f.visits.wakeStarved()
 	case "left":
-		f.heard = append(f.heard, fmt.Sprint(p.left(context.Background())))
+		f.heard = append(f.heard, fmt.Sprint(p.countLeft(context.Background())))
 	case "done", "refused":
 		kind := map[string]record.ErrorKind{"refused": record.ConnectRefused}[words[0]]
 		i := slices.IndexFunc(f.given, func(s *exchange.Attempt) bool { return fmt.Sprint(s.Line) == words[1] })

@@ -126,7 +126,7 @@ func (f *Folder) take(directory string) error {
 	if f.series[of] == nil {
 		f.series[of] = newSeries(prometheus.WrapRegistererWith(prometheus.Labels{"scenario": of.scenario, "backend": of.backend}, f.registry))
 	}
-	run.figures = figuresOf(f.series[of], run.facts.Load.Timeout(), run.names)
+	run.figures = newFigures(f.series[of], run.facts.Load.Timeout(), run.names)
 	labels := []string{label(directory), label(run.facts.Target.URL), of.scenario, of.backend}
 	run.show = func(underWay bool) {
 		if underWay {

@@ -109,9 +109,9 @@ type routeStatus struct {
 	status string
 }
 
-// figuresOf returns those of a run whose requests have a time-out; 0: unknown. names are those of its routes, by
+// newFigures returns those of a run whose requests have a time-out; 0: unknown. names are those of its routes, by
 // number.
-func figuresOf(s *series, timeout time.Duration, names func() []string) *figures {
+func newFigures(s *series, timeout time.Duration, names func() []string) *figures {
 	if timeout == 0 {
 		timeout = never
 	}
@@ -179,7 +179,7 @@ func New(directory, target string, timeout time.Duration, names func() []string,
 	registry.MustRegister(info, prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "plimsoll_connections", Help: "Connections that are open, or being opened."},
 		func() float64 { return float64(open.Load()) }))
-	return &Metrics{figuresOf(newSeries(registry), timeout, names), registry}
+	return &Metrics{newFigures(newSeries(registry), timeout, names), registry}
 }
 
 const infoName = "plimsoll_run_info"

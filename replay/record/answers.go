@@ -53,8 +53,8 @@ const (
 	mostKinds  = 3
 )
 
-// says returns how many answers are not those of the log, and the likely cause; "" where they are few.
-func (a *answers) says() string {
+// describe returns how many answers are not those of the log, and the likely cause; "" where they are few.
+func (a *answers) describe() string {
 	if a.other < leastOther || a.other*otherPart < a.compared {
 		return ""
 	}
@@ -155,8 +155,8 @@ func (s *silence) verdict(endNS int64) string {
 		since, s.requests, lasted.Seconds(), s.kinds[usual], usual)
 }
 
-// ending returns how a run ended that its program calls complete: not so where its target died.
-func ending(status Status, reason string, died string) (Status, string) {
+// endStatus returns how a run ended that its program calls complete: not so where its target died.
+func endStatus(status Status, reason string, died string) (Status, string) {
 	if status == Complete && died != "" {
 		return Failed, died
 	}

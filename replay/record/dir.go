@@ -86,7 +86,7 @@ func Create(path string, run Run, opts Options) (*Dir, error) {
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), failed: make(chan struct{}),
 		names:      func() []string { return nil },
 		unrecorded: unrecorded{skipped: map[string]uint64{}},
-		tally:      tally{timeout: run.Load.Timeout(), limits: counting(opts.Limits)},
+		tally:      tally{timeout: run.Load.Timeout(), limits: countedLimits(opts.Limits)},
 	}
 	if err := d.open(opts); err != nil {
 		d.flush.closeFiles()
@@ -331,7 +331,7 @@ func (d *Dir) Close(status Status, reason string) (Summary, error) {
 	defer d.tallyMu.Unlock()
 	d.summary = summarize(&d.tally, d.unrecorded, d.names())
 	d.summary.Records = hex.EncodeToString(d.flush.sum.Sum(nil))
-	d.closeErr = errors.Join(d.Err(), d.finish(ending(status, reason, d.tally.silence.verdict(d.tally.endNS))))
+	d.closeErr = errors.Join(d.Err(), d.finish(endStatus(status, reason, d.tally.silence.verdict(d.tally.endNS))))
 	return d.summary, d.closeErr
 }
 

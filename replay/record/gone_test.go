@@ -66,7 +66,7 @@ func TestADirectoryThatIsThereIsNotGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Start(time.Now())
-	if err := d.gone(); err != nil {
+	if err := d.checkInPlace(); err != nil {
 		t.Error(err)
 	}
 	if _, err := d.Close(Complete, ""); err != nil {

@@ -107,7 +107,7 @@ func TestLimitsThatCannotBeKeptAnyMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dir := &Dir{tally: tally{limits: counting(limits), timeout: timeout}}
+		dir := &Dir{tally: tally{limits: countedLimits(limits), timeout: timeout}}
 		for range row.count {
 			dir.tally.add(&row.record)
 		}

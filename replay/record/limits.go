@@ -303,7 +303,7 @@ type counted struct {
 	unkeepable string // why it cannot be kept
 }
 
-func counting(limits []Limit) []counted {
+func countedLimits(limits []Limit) []counted {
 	var all []counted
 	for _, l := range limits {
 		all = append(all, counted{Limit: l})

@@ -85,7 +85,7 @@ func TestOnlyACompleteRunFailsByItsTarget(t *testing.T) {
 		{"an interrupted run was interrupted", Interrupted, "it died", Interrupted, "as said"},
 		{"a failed one keeps its own reason", Failed, "it died", Failed, "as said"},
 	} {
-		if status, reason := ending(c.status, "as said", c.died); status != c.want || reason != c.reason {
+		if status, reason := endStatus(c.status, "as said", c.died); status != c.want || reason != c.reason {
 			t.Errorf("%s: %s, %q", c.why, status, reason)
 		}
 	}

@@ -90,7 +90,7 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		Late:      t.late.statistics(),
 		TTFB:      t.ttfb.statistics(),
 
-		NotAsLogged: t.answers.says(),
+		NotAsLogged: t.answers.describe(),
 	}
 	if t.unqueued != nil {
 		wait, unqueued := t.clientWait.statistics(), t.unqueued.statistics()

@@ -257,7 +257,7 @@ func (d *Dir) flushEachSecond() {
 // flushOnce hands everything that waits to the operating system. Names of routes go before the records that
 // bear their numbers, records before the header that counts them.
 func (d *Dir) flushOnce() {
-	if err := d.gone(); err != nil {
+	if err := d.checkInPlace(); err != nil {
 		d.fail(err)
 	}
 	f := &d.flush
@@ -348,8 +348,9 @@ func (d *Dir) writeRoutes(names []string) error {
 // ErrGone says that the run directory was removed or replaced while the run wrote to it.
 var ErrGone = errors.New("was removed or replaced while the run wrote to it: run this again, and leave that folder alone")
 
-// gone returns ErrGone where the records go to a file that is no longer in the run directory: a write would not tell.
-func (d *Dir) gone() error {
+// checkInPlace returns ErrGone where the records go to a file that is no longer in the run directory: writing to it would
+// not fail.
+func (d *Dir) checkInPlace() error {
 	found, err := os.Stat(d.flush.records.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && !os.SameFile(found, d.flush.made):

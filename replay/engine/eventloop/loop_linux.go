@@ -97,7 +97,7 @@ func (l *Loop) Run(stop context.Context) {
 	defer context.AfterFunc(stop, l.Wake)()
 	defer context.AfterFunc(l.state.Abort, l.Wake)()
 	for {
-		l.endings(stop)
+		l.checkEnd(stop)
 		again := l.turn()
 		if l.pool.IsOver() {
 			return
@@ -105,8 +105,8 @@ func (l *Loop) Run(stop context.Context) {
 		if len(l.unread) > 0 {
 			again = 0
 		}
-		l.take(l.rest(again))
-		l.readOn()
+		l.handleEvents(l.waitUntil(again))
+		l.readUnread()
 	}
 }
 
@@ -136,8 +136,8 @@ func (l *Loop) turn() (again int64) {
 	return again
 }
 
-// endings looks whether the run is to end.
-func (l *Loop) endings(stop context.Context) {
+// checkEnd looks whether the run is to end.
+func (l *Loop) checkEnd(stop context.Context) {
 	if stop.Err() != nil {
 		l.pool.Stop()
 	}
@@ -146,8 +146,9 @@ func (l *Loop) endings(stop context.Context) {
 	}
 }
 
-// take deals with what the sockets have. After each, it sends what has become due meanwhile, or possible by an answer.
-func (l *Loop) take(events []unix.EpollEvent) {
+// handleEvents deals with what the sockets have. After each, it sends what has become due meanwhile, or possible by an
+// answer.
+func (l *Loop) handleEvents(events []unix.EpollEvent) {
 	for i := range events {
 		ev := &events[i]
 		if ev.Fd < 0 {
@@ -158,15 +159,15 @@ func (l *Loop) take(events []unix.EpollEvent) {
 		if s == nil || s.generation != ev.Pad {
 			continue // closed by an event before this one
 		}
-		l.ready(s, ev.Events)
+		l.handleEvent(s, ev.Events)
 		l.reportFailures()
 		l.pool.Turn(l.clock.Now())
 		l.reportFailures()
 	}
 }
 
-// readOn reads what was left unread.
-func (l *Loop) readOn() {
+// readUnread reads what was left unread.
+func (l *Loop) readUnread() {
 	unread := l.unread
 	l.unread = nil
 	for _, s := range unread {
@@ -197,11 +198,11 @@ func (l *Loop) close() {
 	l.poll.close()
 }
 
-// rest waits until there is something to do again, and returns what the sockets have.
+// waitUntil waits until there is something to do again, and returns what the sockets have.
 //
 // The busier the loop is, the longer it lets requests come together after the last one, so that a wake-up serves several:
 // patienceNS at the limit of what one thread can do, a quarter of that at half of it.
-func (l *Loop) rest(again int64) []unix.EpollEvent {
+func (l *Loop) waitUntil(again int64) []unix.EpollEvent {
 	asleep := l.clock.Now()
 	if again > asleep {
 		again = max(again, l.sentNS+int64(patienceNS*l.busy*l.busy))
@@ -265,8 +266,8 @@ func (l *Loop) assignSlot(s *socket) {
 	l.sockets[s.slot] = s
 }
 
-// ready deals with an event of a socket. What it says is not said again: what came with the connection is read too.
-func (l *Loop) ready(s *socket, events uint32) {
+// handleEvent deals with an event of a socket, which comes once: what came with the connection is read, too.
+func (l *Loop) handleEvent(s *socket, events uint32) {
 	if s.connecting {
 		l.connected(s)
 	} else if len(s.unwritten) > 0 && events&unix.EPOLLOUT != 0 {
@@ -341,18 +342,18 @@ func (l *Loop) read(s *socket, toTheEnd bool) {
 			l.pool.Closed(s.conn, err, l.clock.Now())
 			return
 		case n == 0:
-			l.ended(s)
+			l.receiveEnd(s)
 			return
 		}
-		if l.took(s, l.in[:n]); s.fd < 0 || n < len(l.in) && !toTheEnd {
+		if l.receive(s, l.in[:n]); s.fd < 0 || n < len(l.in) && !toTheEnd {
 			return
 		}
 	}
 	l.unread = append(l.unread, s)
 }
 
-// took deals with bytes that have come. Those that nobody asked for end the connection.
-func (l *Loop) took(s *socket, b []byte) {
+// receive deals with bytes that have come. Those that nobody asked for end the connection.
+func (l *Loop) receive(s *socket, b []byte) {
 	attempt, now := s.attempt, l.clock.Now()
 	if attempt == nil {
 		l.pool.Closed(s.conn, wire.ErrBadResponse, now)
@@ -374,8 +375,8 @@ func (l *Loop) took(s *socket, b []byte) {
 	}
 }
 
-// ended deals with a connection that the server has closed.
-func (l *Loop) ended(s *socket) {
+// receiveEnd deals with a connection that the server has closed.
+func (l *Loop) receiveEnd(s *socket) {
 	attempt, now := s.attempt, l.clock.Now()
 	if attempt == nil || attempt.FirstNS == 0 || s.parser.End() != nil {
 		l.pool.Closed(s.conn, wire.ErrClosedEarly, now)

@@ -83,9 +83,9 @@ func (d *Driver) Run(stop context.Context) {
 		again := d.turn()
 		d.untilNS = again
 		over := d.pool.IsOver()
-		todo := d.taken()
+		todo := d.takeActions()
 		d.mu.Unlock()
-		d.do(todo)
+		d.perform(todo)
 		if over {
 			break
 		}
@@ -104,9 +104,9 @@ func (d *Driver) update(what func(pool *exchange.ConnectionPool, now int64)) {
 	what(d.pool, d.Clock.Now())
 	again := d.turn()
 	wake := again < d.untilNS || d.pool.IsOver()
-	todo := d.taken()
+	todo := d.takeActions()
 	d.mu.Unlock()
-	d.do(todo)
+	d.perform(todo)
 	if wake {
 		d.sleep.Wake()
 	}
@@ -122,21 +122,21 @@ func (d *Driver) turn() int64 {
 	}
 }
 
-func (d *Driver) taken() []action {
+func (d *Driver) takeActions() []action {
 	todo := d.todo
 	d.todo = nil
 	return todo
 }
 
-func (d *Driver) do(todo []action) {
+func (d *Driver) perform(todo []action) {
 	for _, a := range todo {
 		switch a.kind {
 		case open:
 			go a.link.run(a.attempt)
 		case send:
-			a.link.side.send(a.attempt)
+			a.link.protocol.send(a.attempt)
 		case cancel:
-			a.link.side.cancel(a.attempt)
+			a.link.protocol.cancel(a.attempt)
 		}
 	}
 }
@@ -168,29 +168,29 @@ func (d *Driver) Close(c *exchange.Conn) {
 
 // Received returns what has come of an answer.
 func (d *Driver) Received(c *exchange.Conn, s *exchange.Attempt) exchange.PartialAnswer {
-	return c.Link.(*link).side.received(s)
+	return c.Link.(*link).protocol.received(s)
 }
 
 // link is a connection of the pool: first an attempt, then a net.Conn.
 type link struct {
-	driver *Driver
-	conn   *exchange.Conn
-	side   side // set before the pool knows that the connection is open
-	cancel context.CancelFunc
-	ctx    context.Context
+	driver   *Driver
+	conn     *exchange.Conn
+	protocol protocol // set before the pool knows that the connection is open
+	cancel   context.CancelFunc
+	ctx      context.Context
 
 	mu     sync.Mutex
 	net    net.Conn // nil until it is open
 	closed bool
 }
 
-// side speaks HTTP/1.x or HTTP/2 on a connection.
-type side interface {
+// protocol speaks HTTP/1.x or HTTP/2 on a connection.
+type protocol interface {
 	send(s *exchange.Attempt)
 	cancel(s *exchange.Attempt)
 	received(s *exchange.Attempt) exchange.PartialAnswer
 	read() // tells the pool what comes, until the connection ends
-	over() // the connection was closed
+	stop() // the connection was closed
 }
 
 func newLink(d *Driver, c *exchange.Conn) *link {
@@ -212,23 +212,23 @@ func (l *link) run(s *exchange.Attempt) {
 		d.update(func(pool *exchange.ConnectionPool, now int64) { pool.OpenFailed(l.conn, connectUS, tlsUS, err, now) })
 		return
 	}
-	if !l.opened(conn) {
+	if !l.adopt(conn) {
 		return
 	}
 	secure, _ := conn.(*tls.Conn)
 	http2 := secure != nil && secure.ConnectionState().NegotiatedProtocol == "h2"
 	if http2 {
-		l.side = newHTTP2(l, conn)
+		l.protocol = newHTTP2(l, conn)
 	} else {
-		l.side = newHTTP1(l, conn)
+		l.protocol = newHTTP1(l, conn)
 	}
-	defer l.side.over()
+	defer l.protocol.stop()
 	d.update(func(pool *exchange.ConnectionPool, now int64) { pool.Opened(l.conn, http2, connectUS, tlsUS, now) })
-	l.side.read()
+	l.protocol.read()
 }
 
-// opened takes the open connection, unless it is no longer wanted.
-func (l *link) opened(conn net.Conn) bool {
+// adopt takes the open connection, unless it is no longer wanted.
+func (l *link) adopt(conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -264,8 +264,8 @@ func (l *link) tcp() *net.TCPConn {
 	return tcp
 }
 
-// broken tells the pool that the connection has ended.
-func (l *link) broken(err error) {
+// reportClosed tells the pool that the connection has ended.
+func (l *link) reportClosed(err error) {
 	l.driver.update(func(pool *exchange.ConnectionPool, now int64) { pool.Closed(l.conn, err, now) })
 }
 

@@ -68,7 +68,7 @@ func (h *http1) write(s *exchange.Attempt) {
 
 func (h *http1) cancel(*exchange.Attempt) {}
 
-func (h *http1) over() {}
+func (h *http1) stop() {}
 
 func (h *http1) received(s *exchange.Attempt) exchange.PartialAnswer {
 	h.mu.Lock()
@@ -84,11 +84,11 @@ func (h *http1) read() {
 	buffer := small
 	for {
 		n, err := h.net.Read(buffer)
-		if n > 0 && !h.took(buffer[:n]) {
+		if n > 0 && !h.receive(buffer[:n]) {
 			return
 		}
 		if err != nil {
-			h.ended(err)
+			h.receiveEnd(err)
 			return
 		}
 		switch {
@@ -109,15 +109,15 @@ func (h *http1) isIdle() bool {
 
 var bodies = sync.Pool{New: func() any { return new([bodyBytes]byte) }}
 
-// took deals with bytes that have come. Those that nobody asked for end the connection. It returns false when nothing
+// receive deals with bytes that have come. Those that nobody asked for end the connection. It returns false when nothing
 // more is to be read.
-func (h *http1) took(b []byte) bool {
+func (h *http1) receive(b []byte) bool {
 	d := h.link.driver
 	h.mu.Lock()
 	s := h.attempt
 	if s == nil {
 		h.mu.Unlock()
-		h.link.broken(wire.ErrBadResponse)
+		h.link.reportClosed(wire.ErrBadResponse)
 		return false
 	}
 	if h.firstNS == 0 {
@@ -127,7 +127,7 @@ func (h *http1) took(b []byte) bool {
 	if err != nil || !whole {
 		h.mu.Unlock()
 		if err != nil {
-			h.link.broken(err)
+			h.link.reportClosed(err)
 		}
 		return err == nil
 	}
@@ -137,7 +137,7 @@ func (h *http1) took(b []byte) bool {
 	return true
 }
 
-// answered tells the life of a whole answer. It is called with the lock, and gives it back.
+// answered tells the pool of a whole answer. It is called with the lock, and gives it back.
 func (h *http1) answered(s *exchange.Attempt, answer wire.Response) {
 	firstNS := h.firstNS
 	h.attempt = nil
@@ -148,8 +148,8 @@ func (h *http1) answered(s *exchange.Attempt, answer wire.Response) {
 	})
 }
 
-// ended deals with the end of the connection, which may be that of an answer.
-func (h *http1) ended(err error) {
+// receiveEnd deals with the end of the connection, which may be that of an answer.
+func (h *http1) receiveEnd(err error) {
 	h.mu.Lock()
 	if s := h.attempt; s != nil && errors.Is(err, io.EOF) && h.firstNS != 0 && h.parser.End() == nil {
 		answer := h.parser.Response
@@ -158,5 +158,5 @@ func (h *http1) ended(err error) {
 		return
 	}
 	h.mu.Unlock()
-	h.link.broken(wire.Early(err))
+	h.link.reportClosed(wire.Early(err))
 }

@@ -17,8 +17,8 @@ import (
 	"plimsoll/replay/record"
 )
 
-// http2Side speaks HTTP/2: many requests at once, each a stream.
-type http2Side struct {
+// http2Connection speaks HTTP/2: many requests at once, each a stream.
+type http2Connection struct {
 	link    *link
 	out     *outbox
 	useless useless
@@ -41,9 +41,9 @@ type stream struct {
 	unackedIn int64 // as for the connection
 }
 
-func newHTTP2(l *link, conn net.Conn) *http2Side {
+func newHTTP2(l *link, conn net.Conn) *http2Connection {
 	out := newOutbox(func() { _ = conn.SetReadDeadline(l.driver.Clock.T0) }) // reading says what became of it
-	h := &http2Side{
+	h := &http2Connection{
 		link: l, out: out, frames: wire.NewHTTP2Frames(conn, out),
 		streams: map[uint32]*stream{}, ids: map[*exchange.Attempt]uint32{}, nextID: 1,
 	}
@@ -52,9 +52,9 @@ func newHTTP2(l *link, conn net.Conn) *http2Side {
 	return h
 }
 
-func (h *http2Side) over() { h.out.finish(0) }
+func (h *http2Connection) stop() { h.out.finish(0) }
 
-func (h *http2Side) send(s *exchange.Attempt) {
+func (h *http2Connection) send(s *exchange.Attempt) {
 	d := h.link.driver
 	h.mu.Lock()
 	if h.leaving { // since the pool chose this connection
@@ -74,17 +74,17 @@ func (h *http2Side) send(s *exchange.Attempt) {
 	h.out.Flush()
 }
 
-func (h *http2Side) cancel(s *exchange.Attempt) {
+func (h *http2Connection) cancel(s *exchange.Attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if id, known := h.ids[s]; known {
-		h.take(id)
+		h.removeStream(id)
 		h.frames.Cancel(id)
 		h.out.Flush()
 	}
 }
 
-func (h *http2Side) received(s *exchange.Attempt) exchange.PartialAnswer {
+func (h *http2Connection) received(s *exchange.Attempt) exchange.PartialAnswer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st := h.streams[h.ids[s]]
@@ -94,8 +94,8 @@ func (h *http2Side) received(s *exchange.Attempt) exchange.PartialAnswer {
 	return exchange.PartialAnswer{Status: st.answer.Status, Bytes: st.answer.Bytes, FirstNS: st.firstNS}
 }
 
-// take ends a stream. It is called with the lock.
-func (h *http2Side) take(id uint32) *stream {
+// removeStream ends a stream. It is called with the lock.
+func (h *http2Connection) removeStream(id uint32) *stream {
 	st := h.streams[id]
 	if st != nil {
 		delete(h.streams, id)
@@ -105,7 +105,7 @@ func (h *http2Side) take(id uint32) *stream {
 }
 
 // read handles frames until the connection ends.
-func (h *http2Side) read() {
+func (h *http2Connection) read() {
 	for {
 		frame, err := h.frames.Read()
 		if _, push := frame.(*http2.PushPromiseFrame); push && err == nil {
@@ -115,7 +115,7 @@ func (h *http2Side) read() {
 		var useful bool
 		switch {
 		case errors.As(err, &ofStream):
-			useful, err = h.fail(ofStream.StreamID, record.BadResponse), nil
+			useful, err = h.failStream(ofStream.StreamID, record.BadResponse), nil
 		case err == nil:
 			useful = h.handle(frame)
 		}
@@ -127,7 +127,7 @@ func (h *http2Side) read() {
 			if code != http2.ErrCodeNo {
 				h.leave(code)
 			}
-			h.link.broken(err)
+			h.link.reportClosed(err)
 			return
 		}
 	}
@@ -159,7 +159,7 @@ const (
 
 // leave tells the server why the connection ends, and reads on until the server closes it, too: what is closed with
 // bytes unread is reset, and a server that is reset may never read why.
-func (h *http2Side) leave(code http2.ErrCode) {
+func (h *http2Connection) leave(code http2.ErrCode) {
 	tcp := h.link.tcp()
 	_ = tcp.SetReadDeadline(time.Now().Add(leaveWithin))
 	h.mu.Lock()
@@ -190,7 +190,7 @@ func explain(err error) (http2.ErrCode, error) {
 }
 
 // handle returns whether a frame brought an answer on: a head, bytes of a body, or an end.
-func (h *http2Side) handle(frame http2.Frame) bool {
+func (h *http2Connection) handle(frame http2.Frame) bool {
 	switch f := frame.(type) {
 	case *http2.MetaHeadersFrame:
 		return h.onHeaders(f)
@@ -213,7 +213,7 @@ func (h *http2Side) handle(frame http2.Frame) bool {
 	return false
 }
 
-func (h *http2Side) onHeaders(f *http2.MetaHeadersFrame) bool {
+func (h *http2Connection) onHeaders(f *http2.MetaHeadersFrame) bool {
 	status, ok := wire.HTTP2Status(f)
 	length, plausible := wire.HTTP2Length(f)
 	ok = ok && plausible
@@ -236,14 +236,14 @@ func (h *http2Side) onHeaders(f *http2.MetaHeadersFrame) bool {
 	h.mu.Unlock()
 	switch {
 	case !ok:
-		return h.fail(f.StreamID, record.BadResponse)
+		return h.failStream(f.StreamID, record.BadResponse)
 	case f.StreamEnded():
-		h.end(f.StreamID)
+		h.finishStream(f.StreamID)
 	}
 	return useful
 }
 
-func (h *http2Side) onData(f *http2.DataFrame) bool {
+func (h *http2Connection) onData(f *http2.DataFrame) bool {
 	h.mu.Lock()
 	size := int64(f.Length) // with padding: flow control counts it (RFC 9113, 6.9)
 	h.unackedIn += size
@@ -264,22 +264,22 @@ func (h *http2Side) onData(f *http2.DataFrame) bool {
 	h.mu.Unlock()
 	h.out.Flush()
 	if f.StreamEnded() {
-		h.end(f.StreamID)
+		h.finishStream(f.StreamID)
 	}
 	return st != nil && (len(f.Data()) > 0 || f.StreamEnded())
 }
 
-func (h *http2Side) onReset(f *http2.RSTStreamFrame) bool {
+func (h *http2Connection) onReset(f *http2.RSTStreamFrame) bool {
 	switch f.ErrCode {
 	case http2.ErrCodeRefusedStream:
-		return h.refuse(f.StreamID)
+		return h.refuseStream(f.StreamID)
 	case http2.ErrCodeNo:
-		return h.fail(f.StreamID, record.ClosedEarly)
+		return h.failStream(f.StreamID, record.ClosedEarly)
 	}
-	return h.fail(f.StreamID, record.H2Refused)
+	return h.failStream(f.StreamID, record.H2Refused)
 }
 
-func (h *http2Side) onSettings(f *http2.SettingsFrame) {
+func (h *http2Connection) onSettings(f *http2.SettingsFrame) {
 	if f.IsAck() {
 		return
 	}
@@ -293,7 +293,7 @@ func (h *http2Side) onSettings(f *http2.SettingsFrame) {
 }
 
 // onGoAway takes no more streams; those that the server will not handle go to another connection.
-func (h *http2Side) onGoAway(f *http2.GoAwayFrame) {
+func (h *http2Connection) onGoAway(f *http2.GoAwayFrame) {
 	h.mu.Lock()
 	h.leaving = true
 	var refused []uint32
@@ -305,12 +305,12 @@ func (h *http2Side) onGoAway(f *http2.GoAwayFrame) {
 	h.mu.Unlock()
 	h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) { pool.Leaving(h.link.conn, now) })
 	for _, id := range refused {
-		h.refuse(id)
+		h.refuseStream(id)
 	}
 }
 
-// end tells the life of a whole answer, where it is one.
-func (h *http2Side) end(id uint32) {
+// finishStream tells the pool of a whole answer, where it is one.
+func (h *http2Connection) finishStream(id uint32) {
 	h.mu.Lock()
 	st := h.streams[id]
 	if st == nil {
@@ -320,10 +320,10 @@ func (h *http2Side) end(id uint32) {
 	noBody := st.attempt.Method == "HEAD" || st.answer.Status == 304
 	if st.answer.Status == 0 || st.length >= 0 && st.length != st.answer.Bytes && !noBody {
 		h.mu.Unlock()
-		h.fail(id, record.BadResponse)
+		h.failStream(id, record.BadResponse)
 		return
 	}
-	h.take(id)
+	h.removeStream(id)
 	h.mu.Unlock()
 	h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) {
 		st.attempt.FirstNS = st.firstNS
@@ -331,8 +331,8 @@ func (h *http2Side) end(id uint32) {
 	})
 }
 
-// fail tells the pool that a stream has failed, where there is such a stream. What had come is still known then.
-func (h *http2Side) fail(id uint32, kind record.ErrorKind) bool {
+// failStream tells the pool that a stream has failed, where there is such a stream. What had come is still known then.
+func (h *http2Connection) failStream(id uint32, kind record.ErrorKind) bool {
 	h.mu.Lock()
 	st := h.streams[id]
 	h.mu.Unlock()
@@ -342,15 +342,15 @@ func (h *http2Side) fail(id uint32, kind record.ErrorKind) bool {
 	h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) {
 		pool.Failed(h.link.conn, st.attempt, kind, now)
 		h.mu.Lock()
-		h.take(id)
+		h.removeStream(id)
 		h.mu.Unlock()
 	})
 	return true
 }
 
-func (h *http2Side) refuse(id uint32) bool {
+func (h *http2Connection) refuseStream(id uint32) bool {
 	h.mu.Lock()
-	st := h.take(id)
+	st := h.removeStream(id)
 	h.mu.Unlock()
 	if st != nil {
 		h.link.driver.update(func(pool *exchange.ConnectionPool, now int64) { pool.Refused(h.link.conn, st.attempt, now) })

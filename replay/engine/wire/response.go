@@ -97,11 +97,11 @@ func (p *ResponseParser) Feed(b []byte) (used int, whole bool, err error) {
 		default:
 			var line []byte
 			var ended bool
-			if line, rest, ended, err = p.cut(rest); err == nil && !ended {
+			if line, rest, ended, err = p.cutLine(rest); err == nil && !ended {
 				return len(b), false, nil
 			}
 			if err == nil {
-				err = p.take(line)
+				err = p.parseLine(line)
 				p.line = p.line[:0]
 				if cap(p.line) > keptBytes {
 					p.line = nil
@@ -121,9 +121,9 @@ func (p *ResponseParser) End() error {
 	return ErrClosedEarly
 }
 
-// cut returns the next line, without its end, and what comes after it. What has come of a line is kept until its end
+// cutLine returns the next line, without its end, and what comes after it. What has come of a line is kept until its end
 // comes.
-func (p *ResponseParser) cut(b []byte) (line, rest []byte, ended bool, err error) {
+func (p *ResponseParser) cutLine(b []byte) (line, rest []byte, ended bool, err error) {
 	i := bytes.IndexByte(b, '\n')
 	if i < 0 {
 		i = len(b) - 1
@@ -144,19 +144,19 @@ func (p *ResponseParser) cut(b []byte) (line, rest []byte, ended bool, err error
 	return line, rest, ended, nil
 }
 
-// take parses a whole line.
-func (p *ResponseParser) take(line []byte) (err error) {
+// parseLine parses a whole line.
+func (p *ResponseParser) parseLine(line []byte) (err error) {
 	switch p.state {
 	case inStatusLine:
 		p.head = head{length: -1}
 		if p.keepsInfo {
 			p.head.info = &SessionInfo{wantsPage: p.keepsPage}
 		}
-		p.head.status, p.head.minor, err = statusLine(line)
+		p.head.status, p.head.minor, err = parseStatusLine(line)
 		p.state = inHeaders
 	case inHeaders:
 		if len(line) > 0 {
-			return p.head.field(line)
+			return p.head.parseField(line)
 		}
 		p.headEnded()
 	case inChunkSize:
@@ -239,8 +239,8 @@ type head struct {
 	info    *SessionInfo // nil: nobody asks
 }
 
-// statusLine reads "HTTP/1.1 200 OK".
-func statusLine(line []byte) (status int, minor byte, err error) {
+// parseStatusLine reads "HTTP/1.1 200 OK".
+func parseStatusLine(line []byte) (status int, minor byte, err error) {
 	const shape = "HTTP/1.x nnn"
 	bad := len(line) < len(shape) || string(line[:7]) != shape[:7] || line[8] != ' ' ||
 		(len(line) > len(shape) && line[len(shape)] != ' ')
@@ -255,15 +255,15 @@ func statusLine(line []byte) (status int, minor byte, err error) {
 	return status, minor, nil
 }
 
-// field takes what matters from one header line.
-func (h *head) field(line []byte) error {
+// parseField takes what matters from one header line.
+func (h *head) parseField(line []byte) error {
 	colon := bytes.IndexByte(line, ':')
 	if colon <= 0 {
 		return fmt.Errorf("%w: header line %.40q has no colon", ErrBadResponse, line)
 	}
 	name, value := line[:colon], bytes.Trim(line[colon+1:], " \t")
 	if h.info != nil {
-		h.info.take(name, value)
+		h.info.takeHeader(name, value)
 	}
 	switch len(name) { // the cheapest way past the headers that do not matter
 	case len("ETag"):
@@ -349,8 +349,8 @@ func (t *SessionInfo) Keep(b []byte) {
 	}
 }
 
-// take keeps a header, if it is one of these, within bounds and without control characters.
-func (t *SessionInfo) take(name, value []byte) {
+// takeHeader keeps a header, if it is one of these, within bounds and without control characters.
+func (t *SessionInfo) takeHeader(name, value []byte) {
 	if len(value) > maxInfoBytes || !isFieldValue(value) {
 		return
 	}
@@ -375,7 +375,7 @@ func hasPrefixFold(b []byte, prefix string) bool {
 func HTTP2Session(f *http2.MetaHeadersFrame, page bool) *SessionInfo {
 	info := &SessionInfo{wantsPage: page}
 	for _, field := range f.RegularFields() {
-		info.take([]byte(field.Name), []byte(field.Value))
+		info.takeHeader([]byte(field.Name), []byte(field.Value))
 	}
 	return info
 }
