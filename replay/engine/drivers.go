@@ -15,7 +15,7 @@ import (
 	"plimsoll/replay/engine/netconn"
 )
 
-// driver drives the life of one plan.
+// driver carries out one plan.
 type driver interface {
 	Wake()
 	Run(stop context.Context)

@@ -91,7 +91,9 @@ func (f *Folder) find(path string, depth int) error {
 			return f.take(path)
 		case name == eventsName && entry.Type().IsRegular():
 			if f.disturbs[path] == nil {
-				f.disturbs[path] = newSaturatorProgress(filepath.Join(path, name), f.send.MustCurryWith(prometheus.Labels{"attempt": label(filepath.Base(path))}))
+				f.disturbs[path] = &saturatorProgress{
+					path: filepath.Join(path, name), send: f.send.MustCurryWith(prometheus.Labels{"attempt": label(filepath.Base(path))}),
+				}
 			}
 		case entry.IsDir() && name[0] != '.' && depth < deepest:
 			below = append(below, filepath.Join(path, name))
@@ -284,10 +286,6 @@ type saturatorProgress struct {
 	at    int64
 	send  *prometheus.GaugeVec
 	shown string
-}
-
-func newSaturatorProgress(path string, send *prometheus.GaugeVec) *saturatorProgress {
-	return &saturatorProgress{path: path, send: send}
 }
 
 // look shows the figure of the last second; none where the saturator does not work.

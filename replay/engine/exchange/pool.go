@@ -55,7 +55,11 @@ func (p *ConnectionPool) Turn(now int64) (againNS int64) {
 	if a == nil {
 		return min(again, next)
 	}
-	p.submit(a, now)
+	a.lateNS = now - a.DueNS
+	a.Key.HTTP2 = a.Proto == wire.HTTP2 && p.Target.TLS
+	p.prepare(a)
+	p.pending++
+	p.place(a, now)
 	return now
 }
 
@@ -114,15 +118,8 @@ func (cl *client) free() *Conn {
 	return nil
 }
 
-func (p *ConnectionPool) submit(a *Attempt, now int64) {
-	a.lateNS = now - a.DueNS
-	a.Key.HTTP2 = a.Proto == wire.HTTP2 && p.Target.TLS
-	p.prepare(a)
-	p.pending++
-	p.place(a, now)
-}
-
-// prepare marks an attempt of the warm-up, and gives one that repeats a logged 304 the validator of its target.
+// prepare marks an attempt of the warm-up, gives one that repeats a logged 304 the validator of its target, and each the
+// session of its client of the log, also where a simulated user sends it.
 func (s *RunState) prepare(a *Attempt) {
 	if a.DueNS < s.Warmup.Nanoseconds() {
 		a.Flags |= record.Warmup
@@ -132,7 +129,7 @@ func (s *RunState) prepare(a *Attempt) {
 		s.Validators.recall(&own.Request)
 		a.LoggedRequest = &own
 	}
-	s.findSession(a)
+	a.session = s.Sessions[a.LoggedRequest.Client]
 }
 
 // place decides which connection a request goes to.
@@ -234,7 +231,9 @@ func (p *ConnectionPool) write(c *Conn, a *Attempt) {
 		a.Flags |= record.HTTP2
 	}
 	c.sent++
-	a.applySession()
+	if a.session != nil {
+		a.applySession()
+	}
 	p.transport.Send(c, a)
 }
 
@@ -381,7 +380,12 @@ func (p *ConnectionPool) Answered(c *Conn, a *Attempt, answer *wire.Response, no
 	if a.conn != c {
 		return
 	}
-	p.RunState.answered(a, answer)
+	if a.session != nil {
+		a.learnSession(answer.SessionInfo)
+	}
+	if answer.Status == 200 {
+		p.Validators.learn(&a.Request, &answer.Version)
+	}
 	received := PartialAnswer{Status: answer.Status, Bytes: answer.Bytes, FirstNS: a.FirstNS}
 	p.detach(c, a)
 	if answer.KeepAlive && a.Proto != wire.HTTP10 || c.http2 {
@@ -391,14 +395,6 @@ func (p *ConnectionPool) Answered(c *Conn, a *Attempt, answer *wire.Response, no
 		p.refill(c.client, now)
 	}
 	p.finish(a, now, received, record.None)
-}
-
-// answered keeps what the head of an answer says for later attempts: the validator of a 200, and a member's cookies.
-func (s *RunState) answered(a *Attempt, answer *wire.Response) {
-	a.learnSession(answer.SessionInfo)
-	if answer.Status == 200 {
-		s.Validators.learn(&a.Request, &answer.Version)
-	}
 }
 
 // detach takes a request off its connection.

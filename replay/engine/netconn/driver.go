@@ -143,7 +143,8 @@ func (d *Driver) perform(todo []action) {
 
 // Open has a connection opened.
 func (d *Driver) Open(c *exchange.Conn, s *exchange.Attempt) {
-	l := newLink(d, c)
+	l := &link{driver: d, conn: c}
+	l.ctx, l.cancel = context.WithCancel(d.Abort)
 	d.links[l] = struct{}{}
 	c.Link = l
 	d.todo = append(d.todo, action{open, l, s})
@@ -193,12 +194,6 @@ type protocol interface {
 	stop() // the connection was closed
 }
 
-func newLink(d *Driver, c *exchange.Conn) *link {
-	l := &link{driver: d, conn: c}
-	l.ctx, l.cancel = context.WithCancel(d.Abort)
-	return l
-}
-
 // run opens the connection for a request and reads from it until it ends.
 func (l *link) run(s *exchange.Attempt) {
 	defer l.cancel()
@@ -220,7 +215,7 @@ func (l *link) run(s *exchange.Attempt) {
 	if http2 {
 		l.protocol = newHTTP2(l, conn)
 	} else {
-		l.protocol = newHTTP1(l, conn)
+		l.protocol = &http1{link: l, net: conn}
 	}
 	defer l.protocol.stop()
 	d.update(func(pool *exchange.ConnectionPool, now int64) { pool.Opened(l.conn, http2, connectUS, tlsUS, now) })

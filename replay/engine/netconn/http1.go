@@ -33,8 +33,6 @@ const (
 	bigHeadBytes = 8 << 10  // less than that fits the socket's buffer, so that writing it does not block
 )
 
-func newHTTP1(l *link, conn net.Conn) *http1 { return &http1{link: l, net: conn} }
-
 func (h *http1) send(s *exchange.Attempt) {
 	h.mu.Lock()
 	h.attempt, h.firstNS = s, 0

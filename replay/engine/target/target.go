@@ -30,7 +30,6 @@ type Target struct {
 	Resume    bool // clients resume their TLS sessions
 	Local     bool // on this machine, as Check saw
 	Sources   Sources
-	ResolveNS int64
 }
 
 // Validate says what is wrong with a base URL and, where the connection is to go elsewhere than the URL's host, with that
@@ -47,9 +46,7 @@ func New(ctx context.Context, base, connectTo string, insecure bool) (*Target, e
 		return nil, err
 	}
 	t.Insecure = insecure
-	start := time.Now()
 	t.Addresses, err = resolve(ctx, host, port)
-	t.ResolveNS = int64(time.Since(start))
 	return t, err
 }
 

@@ -112,7 +112,7 @@ func (h *Headers) NameClients(names []string) error {
 		switch {
 		case at < 0:
 			return fmt.Errorf("%q is not a header for a client: give %s", name, strings.Join(clientHeaders, " or "))
-		case h.replaces(name):
+		case h.Sets(name):
 			return fmt.Errorf("%s is among your own headers, too: leave it out there", clientHeaders[at])
 		case !slices.Contains(h.client, clientHeaders[at]):
 			h.client = append(h.client, clientHeaders[at])
@@ -131,8 +131,6 @@ func ClientAddress(text []byte) string {
 }
 
 // Sets reports whether a header is among them, also one that takes it away.
-func (h *Headers) Sets(name string) bool { return h.replaces(name) }
-
-func (h *Headers) replaces(name string) bool {
+func (h *Headers) Sets(name string) bool {
 	return len(h.replaced) > 0 && slices.Contains(h.replaced, strings.ToLower(name))
 }

@@ -61,7 +61,7 @@ const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 // fields calls field for each header of the request but Host, in the order in which browsers send them.
 func (r *Request) fields(own *Headers, field func(name, value string)) {
 	add := func(name, value string) {
-		if value != "" && !own.replaces(name) {
+		if value != "" && !own.Sets(name) {
 			field(name, value)
 		}
 	}
