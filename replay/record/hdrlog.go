@@ -1,3 +1,5 @@
+// The log of HdrHistogram: latency.hlog.
+
 package record
 
 import (

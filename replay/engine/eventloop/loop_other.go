@@ -1,5 +1,7 @@
 //go:build !linux
 
+// Other systems have no event loop.
+
 package eventloop
 
 import (

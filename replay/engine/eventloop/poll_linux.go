@@ -1,3 +1,5 @@
+// What a loop waits for, and reads and writes that never block.
+
 package eventloop
 
 import (

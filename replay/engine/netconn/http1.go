@@ -1,3 +1,5 @@
+// HTTP/1.x on one connection.
+
 package netconn
 
 import (

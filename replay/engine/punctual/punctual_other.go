@@ -1,6 +1,6 @@
 //go:build !linux
 
-// The portable way.
+// Other systems: a sleep on the timers of Go, and no priority.
 
 package punctual
 

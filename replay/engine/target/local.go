@@ -1,3 +1,5 @@
+// Does the target run on this machine?
+
 package target
 
 import (

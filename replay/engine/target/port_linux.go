@@ -1,3 +1,5 @@
+// The port of a connection, chosen when it connects.
+
 package target
 
 import (

@@ -1,5 +1,7 @@
 //go:build !linux
 
+// The port of a connection: other systems choose it at once.
+
 package target
 
 import "syscall"

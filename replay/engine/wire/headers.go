@@ -1,3 +1,5 @@
+// The user's own headers: parsed, checked, and in place of those of the log.
+
 package wire
 
 import (

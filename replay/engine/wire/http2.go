@@ -1,3 +1,5 @@
+// The frames of one HTTP/2 connection, written and read.
+
 package wire
 
 import (
