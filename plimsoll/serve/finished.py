@@ -278,7 +278,7 @@ def _changes_table(nights: Sequence[NightRow], changes: Sequence[ChangeRow]) -> 
                 names.get(each.night, ABSENT),
                 _level(each, each.before),
                 _level(each, each.after),
-                "accepted" if each.accepted else "mended" if each.recovered else "open",
+                "accepted" if each.accepted else "recovered" if each.recovered else "open",
             ],
             "" if each.accepted or each.recovered or each.kind == "better" else "amiss",
         )

@@ -274,7 +274,11 @@ func (c *Import) conclude(s Streams, dir *record.Dir, l *traffic.Logs, served *t
 	if c.JSON {
 		err = errors.Join(err, PrintJSON(s.Out, map[string]any{"format": 1, "runs": []imported{out}}))
 	} else {
-		fmt.Fprintf(s.Out, "%s: %d requests from %s\n", Printable(out.Directory), out.Requests, Printable(out.Source))
+		noun := "requests"
+		if out.Requests == 1 {
+			noun = "request"
+		}
+		fmt.Fprintf(s.Out, "%s: %d %s from %s\n", Printable(out.Directory), out.Requests, noun, Printable(out.Source))
 		for _, note := range out.Notes {
 			fmt.Fprintln(s.Out, "  "+Printable(note))
 		}

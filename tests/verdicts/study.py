@@ -140,7 +140,7 @@ def foretold_table(experiments: int) -> Iterator[list[str]]:
 
     The true ratio is anywhere from × 0.6 to × 2, as likely here as there.
     """
-    yield ["runs at the first look", "spread of runs", "told a number", "median of it", "decided with it"]
+    yield ["runs at the first look", "spread of runs", "got a number", "median of it", "decided with it"]
     random = np.random.default_rng(7)
     for first in (4, 6, 8):
         for spread in (0.05, 0.15, 0.3):

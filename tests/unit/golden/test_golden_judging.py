@@ -120,7 +120,7 @@ EXPORT: list[Row] = [
     for row in (
         (f"as {to}", f"plimsoll export short --to {to} --out short.{to}"),
         ("what it holds", f"show short.{to}"),
-        ("what is said of it", f"plimsoll export short --to {to} --out short.{to} --json"),
+        ("its description", f"plimsoll export short --to {to} --out short.{to} --json"),
     )
 ] + [
     ("a table", "plimsoll export short --to parquet --out short.parquet"),
