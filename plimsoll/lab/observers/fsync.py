@@ -9,12 +9,11 @@ from pydantic import Field, PrivateAttr
 from plimsoll.lab.machine import Machine, script_command
 from plimsoll.lab.names import Folder, StrictModel
 from plimsoll.lab.observers.observer import (
-    Column,
+    CommandStream,
     Log,
     Observer,
     ObserverOptions,
     OwnKeys,
-    ProcessLines,
     Reading,
     ReadingPair,
     gauge,
@@ -115,34 +114,28 @@ def parse(line: str) -> Reading | None:
     return found if _FIELDS[-1] in found else None
 
 
-class FsyncWatch:
-    """One running probe; a Stream."""
+class _WorstOfASecond:
+    """Reads lines of the probe; where two seconds' came at once, `take` gives those of the worse."""
 
-    name = "fsync"
-    columns: tuple[Column, ...] = COLUMNS
-
-    def __init__(self, probed: FsyncProbe) -> None:
-        words = command(probed.place.folder, probed.place.name)
-        self._stream = ProcessLines(self.name, probed.machine, words, self._take)
+    def __init__(self) -> None:
         self._worst: Reading = {}
 
-    async def start(self, log: Log) -> None:
-        """Start the process. Raises MachineError."""
-        await self._stream.start(log)
-
-    def sample(self) -> list[float | None]:
-        """Return the figures that came since the last call; where two seconds' came, those of the worse."""
-        taken, self._worst = ReadingPair(self._worst, None, 1.0), {}
-        return [column.formula(taken) for column in COLUMNS]
-
-    async def stop(self) -> None:
-        """End the process, which removes its file."""
-        await self._stream.stop()
-
-    def _take(self, line: str) -> None:
+    def add(self, line: str) -> None:
         found = parse(line)
         if found and found[_FIELDS[-1]] >= self._worst.get(_FIELDS[-1], 0.0):
             self._worst = found
+
+    def take(self) -> ReadingPair:
+        taken, self._worst = ReadingPair(self._worst, None, 1.0), {}
+        return taken
+
+
+class FsyncWatch(CommandStream):
+    """One running probe, which removes its file when it is stopped."""
+
+    def __init__(self, probed: FsyncProbe) -> None:
+        words = command(probed.place.folder, probed.place.name)
+        super().__init__("fsync", COLUMNS, probed.machine, words, _WorstOfASecond())
 
 
 async def _prepare(_machine: Machine, options: ObserverOptions, log: Log) -> FsyncWatch | None:

@@ -218,7 +218,7 @@ class LineReader(Protocol):
 
 
 class CommandStream:
-    """A command that keeps running on the host and prints its figures; a Stream."""
+    """A command that keeps running on the host and prints its figures; a Stream. Its end is logged once."""
 
     def __init__(
         self,
@@ -227,15 +227,18 @@ class CommandStream:
         machine: Machine,
         command: Sequence[str],
         reader: LineReader,
-        label: str,
+        label: str = "its process",
     ) -> None:
         """`label` is what messages call the command."""
-        self.name, self.columns, self._reader = name, columns, reader
-        self._lines = ProcessLines(name, machine, command, reader.add, label)
+        self.name, self.columns = name, columns
+        self._machine, self._command, self._reader, self._label = machine, command, reader, label
+        self._process: Process | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     async def start(self, log: Log) -> None:
         """Start the process. Raises MachineError."""
-        await self._lines.start(log)
+        self._process = await self._machine.start(self._command)
+        self._reading = asyncio.create_task(self._read(self._process, log))
 
     def sample(self) -> list[float | None]:
         """Return the figures that came since the last call."""
@@ -244,42 +247,6 @@ class CommandStream:
 
     async def stop(self) -> None:
         """End the process."""
-        await self._lines.stop()
-
-
-def repeat_command(commands: str, every_s: int, words: Sequence[str]) -> list[str]:
-    """Return a command that runs `commands` of a shell again and again, with `END` after each round. Pure.
-
-    They find `words` in "$@". The shell and what it runs end with the process group.
-    """
-    script = f"while :; do {commands}; printf '\\036\\n'; sleep {every_s}; done"
-    return ["sh", "-c", script, "sh", *words]
-
-
-class ProcessLines:
-    """One running process: `take` gets each line of its output. Why it ended is reported once."""
-
-    def __init__(
-        self,
-        name: str,
-        machine: Machine,
-        command: Sequence[str],
-        take: Callable[[str], None],
-        label: str = "its process",
-    ) -> None:
-        """`label` is what the message at its end calls it."""
-        self._name, self._machine, self._command = name, machine, command
-        self._take, self._label = take, label
-        self._process: Process | None = None
-        self._reading: asyncio.Task[None] | None = None
-
-    async def start(self, log: Log) -> None:
-        """Start it. Raises MachineError."""
-        self._process = await self._machine.start(self._command)
-        self._reading = asyncio.create_task(self._read(self._process, log))
-
-    async def stop(self) -> None:
-        """End it."""
         if self._reading:
             self._reading.cancel()
             with suppress(asyncio.CancelledError):
@@ -293,12 +260,21 @@ class ProcessLines:
         try:
             async for line in process.lines():
                 if line.stream == "out":
-                    self._take(line.text)
+                    self._reader.add(line.text)
                 elif line.text.strip():
                     why = line.text.strip()[:_LONGEST]
         except MachineError as error:
             why = str(error)
-        log(f"{self._name}: {why}; its columns stay empty from now on")
+        log(f"{self.name}: {why}; its columns stay empty from now on")
+
+
+def repeat_command(commands: str, every_s: int, words: Sequence[str]) -> list[str]:
+    """Return a command that runs `commands` of a shell again and again, with `END` after each round. Pure.
+
+    They find `words` in "$@". The shell and what it runs end with the process group.
+    """
+    script = f"while :; do {commands}; printf '\\036\\n'; sleep {every_s}; done"
+    return ["sh", "-c", script, "sh", *words]
 
 
 async def read_files(

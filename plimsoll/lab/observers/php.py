@@ -10,11 +10,11 @@ from plimsoll.lab.machine import Machine, script_command
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.observers.observer import (
     Column,
+    CommandStream,
     Log,
     Observer,
     ObserverOptions,
     OwnKeys,
-    ProcessLines,
     Reading,
     ReadingPair,
     gauge,
@@ -131,45 +131,45 @@ def _numbers(answer: object) -> dict[str, float]:
     }
 
 
-class PhpWatch:
-    """One process that asks; a Stream."""
+class PhpReader:
+    """Reads the answers of the process that asks; an error is logged once until another comes."""
 
-    name = "php"
-    columns: tuple[Column, ...] = COLUMNS
-
-    def __init__(self, machine: Machine, settings: PhpSettings) -> None:
-        self._stream = ProcessLines(self.name, machine, command(settings), self._take)
-        self._log: Log = lambda _: None
+    def __init__(self) -> None:
+        self.log: Log = lambda _: None
         self._error: str | None = None
         self._before: Reading | None = None
         self._before_ns = 0
-        self._figures: list[float | None] | None = None
+        self._pair: ReadingPair | None = None
 
-    async def start(self, log: Log) -> None:
-        """Start the process. Raises MachineError."""
-        self._log = log
-        await self._stream.start(log)
-
-    def sample(self) -> list[float | None]:
-        """Return the figures that came since the last call."""
-        taken, self._figures = self._figures, None
-        return taken or [None] * len(COLUMNS)
-
-    async def stop(self) -> None:
-        """End the process."""
-        await self._stream.stop()
-
-    def _take(self, line: str) -> None:
+    def add(self, line: str) -> None:
+        """Take a line."""
         if not (found := parse(line)):
             return
         at_ns, reading, error = found
         if error and error != self._error:
             self._error = error
-            self._log(f"php: {error}")
-        pair = ReadingPair(reading, self._before, (at_ns - self._before_ns) / 1e9)
-        self._figures = [column.formula(pair) for column in COLUMNS]
+            self.log(f"php: {error}")
+        self._pair = ReadingPair(reading, self._before, (at_ns - self._before_ns) / 1e9)
         if len(reading) > 1:  # more than how long it waits
             self._before, self._before_ns = reading, at_ns
+
+    def take(self) -> ReadingPair:
+        """Return the answer that came since the last call; an empty one where none did."""
+        taken, self._pair = self._pair, None
+        return taken or ReadingPair({}, None, 1.0)
+
+
+class PhpWatch(CommandStream):
+    """One process that asks; a Stream."""
+
+    def __init__(self, machine: Machine, settings: PhpSettings) -> None:
+        self._answers = PhpReader()
+        super().__init__("php", COLUMNS, machine, command(settings), self._answers)
+
+    async def start(self, log: Log) -> None:
+        """Start the process. Raises MachineError."""
+        self._answers.log = log
+        await super().start(log)
 
 
 async def _prepare(machine: Machine, options: ObserverOptions, _log: Log) -> PhpWatch | None:

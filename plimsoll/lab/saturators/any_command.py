@@ -104,7 +104,7 @@ class _CommandRunner(Runner[AnyCommand]):
             await self.machine.run(removal_command(mark(self.label)))
 
 
-def _aimed(settings: AnyCommand, at: DataLocation) -> AnyCommand:
+def _aim(settings: AnyCommand, at: DataLocation) -> AnyCommand:
     if not needs_folder(settings.words):
         return settings
     if not at.folder:
@@ -143,7 +143,7 @@ COMMAND = SaturatorKind(
     "command",
     AnyCommand,
     _CommandRunner,
-    aim=_aimed,
+    aim=_aim,
     programs=frozenset(),
     rounds=lambda _: 1,
     checks=_checks,

@@ -240,7 +240,7 @@ def _forgetting(settings: Backup, label: str, listed: str) -> list[list[str]]:
     return []
 
 
-def _aimed(settings: Backup, at: DataLocation) -> Backup:
+def _aim(settings: Backup, at: DataLocation) -> Backup:
     changed: dict[str, object] = {}
     if settings.of_folder:
         if settings.folder != CLONE:
@@ -390,7 +390,7 @@ BACKUP = SaturatorKind(
     "backup",
     Backup,
     _BackupRunner,
-    aim=_aimed,
+    aim=_aim,
     programs=frozenset({"python3"}),
     rounds=lambda _: 1,
     checks=_checks,

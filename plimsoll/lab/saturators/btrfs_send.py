@@ -110,7 +110,7 @@ def _loop(machine: Machine, settings: BtrfsSend, label: str, on_event: OnEvent) 
     return SendLoop(machine, settings, label, on_event, BtrfsSource(settings, label))
 
 
-def _aimed(settings: BtrfsSend, at: DataLocation) -> BtrfsSend:
+def _aim(settings: BtrfsSend, at: DataLocation) -> BtrfsSend:
     if CLONE not in (settings.subvolume, settings.snapshots):
         return settings
     if not at.subvolume:
@@ -135,7 +135,7 @@ BTRFS_SEND = SaturatorKind(
     "btrfs-send",
     BtrfsSend,
     _loop,
-    aim=_aimed,
+    aim=_aim,
     programs=frozenset({"btrfs", "python3"}),
     rounds=lambda settings: settings.rhythm.rounds,
     checks=_checks,

@@ -134,7 +134,7 @@ class _DumpRunner(Runner[DatabaseDump]):
             await self.machine.run(removal_command(file), timeout_s=REMOVAL_S)
 
 
-def _aimed(settings: DatabaseDump, at: DataLocation) -> DatabaseDump:
+def _aim(settings: DatabaseDump, at: DataLocation) -> DatabaseDump:
     sink = settings.sink
     if not isinstance(sink, FolderSink) or sink.folder != CLONE:
         return settings
@@ -183,7 +183,7 @@ DATABASE_DUMP = SaturatorKind(
     "database-dump",
     DatabaseDump,
     _DumpRunner,
-    aim=_aimed,
+    aim=_aim,
     programs=frozenset({"python3"}),
     rounds=lambda _: 1,
     checks=_checks,

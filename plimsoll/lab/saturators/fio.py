@@ -132,7 +132,7 @@ class _FioRunner(Runner[Fio]):
         await self.machine.run(remove(self.settings, self.label), timeout_s=_REMOVAL_S)
 
 
-def _aimed(settings: Fio, at: DataLocation) -> Fio:
+def _aim(settings: Fio, at: DataLocation) -> Fio:
     if settings.folder != CLONE:
         return settings
     return settings.model_copy(update={"folder": aim_folder("folder", at)})
@@ -159,6 +159,4 @@ async def _find(machine: Machine, settings: Fio, label: str, backend: str) -> li
     return [Remains(", ".join(there.out.splitlines()), backend, (step,))]
 
 
-FIO = SaturatorKind(
-    "fio", Fio, _FioRunner, aim=_aimed, programs=frozenset({"fio"}), checks=_checks, find=_find
-)
+FIO = SaturatorKind("fio", Fio, _FioRunner, aim=_aim, programs=frozenset({"fio"}), checks=_checks, find=_find)

@@ -77,7 +77,7 @@ class _ResilverRunner(ScanRunner[Resilver]):
         return detach_command(self.settings._pool, self.settings._folder)
 
 
-def _aimed(settings: Resilver, at: DataLocation) -> Resilver:
+def _aim(settings: Resilver, at: DataLocation) -> Resilver:
     pool = (at.dataset or "").partition("/")[0]
     mounted = PurePosixPath(at.folder or "/")
     if not is_own(pool) or mounted != PurePosixPath(mounted.parent.parent, pool, "mnt"):
@@ -95,7 +95,7 @@ RESILVER = SaturatorKind(
     "resilver",
     Resilver,
     _ResilverRunner,
-    aim=_aimed,
+    aim=_aim,
     programs=frozenset({"lsblk", "zpool"}),
     rounds=lambda _: 1,
     mirrors_disk=True,

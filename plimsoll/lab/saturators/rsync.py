@@ -133,7 +133,7 @@ class _RsyncRunner(Runner[Rsync]):
         await self.machine.run(remove_command(self.settings, self.label), timeout_s=REMOVAL_S)
 
 
-def _aimed(settings: Rsync, at: DataLocation) -> Rsync:
+def _aim(settings: Rsync, at: DataLocation) -> Rsync:
     if settings.folder != CLONE:
         return settings
     pointed = settings.model_copy(update={"folder": aim_folder("folder", at)})
@@ -176,7 +176,7 @@ RSYNC = SaturatorKind(
     "rsync",
     Rsync,
     _RsyncRunner,
-    aim=_aimed,
+    aim=_aim,
     programs=frozenset({"rsync"}),
     rounds=lambda _: 1,
     checks=_checks,

@@ -151,7 +151,7 @@ class _ScrubRunner(ScanRunner[Scrub]):
         return stop_command(self.settings.pool, self.label)
 
 
-def _aimed(settings: Scrub, at: DataLocation) -> Scrub:
+def _aim(settings: Scrub, at: DataLocation) -> Scrub:
     if settings.pool != CLONE:
         return settings
     if not at.dataset:
@@ -184,7 +184,7 @@ SCRUB = SaturatorKind(
     "scrub",
     Scrub,
     _ScrubRunner,
-    aim=_aimed,
+    aim=_aim,
     programs=frozenset({"zfs", "zpool"}),
     rounds=lambda _: 1,
     checks=_checks,

@@ -190,7 +190,7 @@ def sending(settings: Stream, dataset: str, below: tuple[str, ...]) -> Stream:
     return pointed
 
 
-def aimed_at_clone(settings: Stream, at: DataLocation) -> Stream:
+def aim_at_clone(settings: Stream, at: DataLocation) -> Stream:
     """Return `settings` for the clone's datasets unless they name one. Raises ValueError."""
     if settings.dataset != CLONE:
         return settings
@@ -271,7 +271,7 @@ ZFS_SEND = SaturatorKind(
     "zfs-send",
     ZfsSend,
     ZfsLoop,
-    aim=aimed_at_clone,
+    aim=aim_at_clone,
     programs=frozenset({"python3", "zfs"}),
     questions=(IS_OPENZFS,),
     rounds=processes,

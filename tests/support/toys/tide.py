@@ -23,8 +23,8 @@ class Tide(Runner[TideSettings]):
         await self.machine.run(["ebb", self.settings.folder])
 
 
-def _aimed(settings: TideSettings, at: DataLocation) -> TideSettings:
+def _aim(settings: TideSettings, at: DataLocation) -> TideSettings:
     return settings.model_copy(update={"folder": at.folder}) if settings.folder == CLONE else settings
 
 
-TIDE = SaturatorKind("tide", TideSettings, Tide, aim=_aimed, programs=frozenset({"tide"}))
+TIDE = SaturatorKind("tide", TideSettings, Tide, aim=_aim, programs=frozenset({"tide"}))
