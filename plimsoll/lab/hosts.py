@@ -91,7 +91,7 @@ def run(
 
     Exit codes: 0 it ended with 0 on all hosts; 1 it failed on some, or was interrupted; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    where = chosen(file, names, groups)
+    where = choose_hosts(file, names, groups)
     outcomes: list[HostOutcome] = []
 
     def each(outcome: HostOutcome) -> None:
@@ -196,7 +196,7 @@ class HostOutcome:
         return not self.trouble
 
 
-def chosen(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> list[HostSettings]:
+def choose_hosts(file: Path | None, names: Sequence[str], groups: Sequence[str]) -> list[HostSettings]:
     """Return the hosts of `file` that `names` or `groups` name, all where there are neither.
 
     Without `file`, `names` are addresses. Raises SettingsError with all problems.

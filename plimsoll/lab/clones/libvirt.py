@@ -103,7 +103,7 @@ class Base:
 
 
 class Libvirt:
-    """See Clone. Made by `prepared`, which reads what the base is; without that it can only be removed."""
+    """See Clone. Made by `prepare`, which reads what the base is; without that it can only be removed."""
 
     driver = "libvirt"
 
@@ -121,9 +121,7 @@ class Libvirt:
         self._folder = f"{place.folder.rstrip('/')}/{name}"
 
     @classmethod
-    async def prepared(
-        cls, settings: LibvirtSettings, name: str, place: Place, machine: Machine
-    ) -> "Libvirt":
+    async def prepare(cls, settings: LibvirtSettings, name: str, place: Place, machine: Machine) -> "Libvirt":
         """Read the base; change nothing. `create` reports what is wrong with it.
 
         Raises MachineError where the machine cannot be reached.
@@ -279,7 +277,7 @@ async def _measure_allocated(machine: Machine, path: str, disk_format: str) -> i
 
 
 async def _prepare(settings: LibvirtSettings, around: CloneContext) -> CloneKit:
-    return CloneKit(await Libvirt.prepared(settings, around.name, around.disk, around.machine))
+    return CloneKit(await Libvirt.prepare(settings, around.name, around.disk, around.machine))
 
 
 LIBVIRT = Driver("libvirt", LibvirtSettings, _prepare)

@@ -295,7 +295,7 @@ class Proxmox:
         if self._api is None:
             raise LabError(f"{self._settings.api}: there is no API token to search with")
         said, kind = self._settings, self._guest
-        await self._api.settled(self._from, said.template, kind.clone_task, said.clone_timeout_s)
+        await self._api.wait_until_settled(self._from, said.template, kind.clone_task, said.clone_timeout_s)
         found = []
         for node, vmid in await self._named(self._api):
             path = f"/nodes/{node}/{kind.path}/{vmid}/config"

@@ -193,7 +193,7 @@ class Qemu:
             Command("make the pipes of its monitor", ("sh", "-c", _PIPES, "sh", folder)),
             Command("start it", tuple(start), timeout_s=_START_S),
             Command("see whether it runs on kvm or tcg", words, capture="accelerator"),
-            Serve("see that the site serves", *self._reached(), said.start_timeout_s),
+            Serve("see that the site serves", *self._site_address(), said.start_timeout_s),
             *place.limit,
         ]
 
@@ -210,7 +210,7 @@ class Qemu:
 
     def target(self, captured: Mapping[str, str]) -> Target:
         """Return the target at which it is reached. Raises KeyError before a port was chosen."""
-        url, connect_to = self._reached()
+        url, connect_to = self._site_address()
         return Target(fill(url, captured), connect_to)
 
     def data(self) -> DataLocation:
@@ -234,7 +234,7 @@ class Qemu:
         runs = [Remains(what, backend, (off,))] if pids else []
         return [*runs, *await self._disk.find(machine, backend)]
 
-    def _reached(self) -> tuple[str, str | None]:
+    def _site_address(self) -> tuple[str, str | None]:
         said = self._settings
         if said.target:
             return said.target, said.connect_to

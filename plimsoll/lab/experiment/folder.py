@@ -226,7 +226,7 @@ class Journal:
             if new:
                 sync_to_disk(self.path.parent)
             until_s = time.monotonic() + _LOOK_S
-            while not _locked(file.fileno(), fcntl.LOCK_EX):
+            while not _try_to_lock(file.fileno(), fcntl.LOCK_EX):
                 if time.monotonic() > until_s:
                     raise LabError(f"{self.path.parent}: another process is running this experiment")
                 time.sleep(0.05)
@@ -237,7 +237,7 @@ class Journal:
         """True while a process of this machine carries the experiment out."""
         try:
             with self.path.open("rb") as file:
-                return not _locked(file.fileno(), fcntl.LOCK_SH)
+                return not _try_to_lock(file.fileno(), fcntl.LOCK_SH)
         except FileNotFoundError:
             return False
 
@@ -300,7 +300,7 @@ def set_aside_label(backend: str, scenario: str | None) -> str:
     return f"{scenario} on {backend}" if scenario else backend
 
 
-def _locked(descriptor: int, kind: int) -> bool:
+def _try_to_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

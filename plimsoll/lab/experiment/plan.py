@@ -167,14 +167,14 @@ class _Script:
     async def fill(self, rig: Rig, variant: str) -> None:
         """Fill the volume of a rig and overwrite it, as `variant` tunes the host."""
         await self._make(rig, variant)
-        tuned, untuned = self._tuned(rig, variant)
+        tuned, untuned = self._tuning_steps(rig, variant)
         parts = (tuned, *await _filling(self._lab, rig), untuned)
         self.add(f"fill the volume of {rig.name}, and overwrite it until it is steady", rig, parts)
 
     async def measure(self, rig: Rig, variant: str) -> None:
         """Measure the volume of a rig, as `variant` tunes the host."""
         await self._make(rig, variant)
-        tuned, untuned = self._tuned(rig, variant)
+        tuned, untuned = self._tuning_steps(rig, variant)
         parts = (tuned, *await _measuring(self._lab, rig), untuned)
         fio = " and fio" if self._lab.fileio and self._lab.fileio.fsync else ""
         self.add(f"measure the volume of {rig.name} with sysbench fileio{fio}", rig, parts)
@@ -185,7 +185,7 @@ class _Script:
         await self._make(rig, run.backend)
         if run.backend not in self._saturating:
             self._saturating[run.backend] = await _saturating(lab, rig)
-        tuned, untuned = self._tuned(rig, run.backend, of_clone=True)
+        tuned, untuned = self._tuning_steps(rig, run.backend, of_clone=True)
         loads = build_loads(lab, run, self._kinds, rig.clone.target(_Unknown()), _ATTEMPT, rig.is_ours)
         parts = (
             tuned,
@@ -207,11 +207,11 @@ class _Script:
         prepare = StepGroup("", ()) if rig.backend.host in self._prepared else await rig.prepare()
         if prepare.steps:
             self._prepared.add(rig.backend.host)
-        tuned, untuned = self._tuned(rig, variant)
+        tuned, untuned = self._tuning_steps(rig, variant)
         parts = (prepare, rig.make_disk(), tuned, rig.make_clone(), untuned, rig.limit())
         self.add(f"make {rig.name}", rig, parts)
 
-    def _tuned(self, rig: Rig, variant: str, of_clone: bool = False) -> tuple[StepGroup, StepGroup]:
+    def _tuning_steps(self, rig: Rig, variant: str, of_clone: bool = False) -> tuple[StepGroup, StepGroup]:
         """Return the steps that tune the host for `variant`, to which `rig` is set, and that put it back.
 
         `of_clone`: also the clone's own datasets.

@@ -300,7 +300,9 @@ def missing_cells(lab: Lab, kept_in: Path) -> dict[str, BenchCases]:
         return {}
     done = {cell.key for cell in read_cells(kept_in)}
     found = {
-        rig: [cell for part in fileio.parts for key, cell in part.keyed(rig).items() if key not in done]
+        rig: [
+            cell for part in fileio.parts for key, cell in part.cases_by_key(rig).items() if key not in done
+        ]
         for rig in measured_rigs(lab)
     }
     return {rig: cells for rig, cells in found.items() if cells}

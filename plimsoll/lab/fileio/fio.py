@@ -97,7 +97,7 @@ class FsyncMatrix(StrictModel):
         ]
         return [ETCD, *own]
 
-    def keyed(self, volume: str) -> dict[Hashable, FsyncCase]:
+    def cases_by_key(self, volume: str) -> dict[Hashable, FsyncCase]:
         """Return the cells by the keys that they have on `volume`, finished or not."""
         return {(volume, case): case for case in self.cells}
 

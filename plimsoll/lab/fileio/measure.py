@@ -40,7 +40,7 @@ async def measure_cells(
     that measures a cell. Raises FileioError, MachineError, OutputError.
     """
     bench = make_bench(settings)
-    cells = settings.keyed(settings.name)
+    cells = settings.cases_by_key(settings.name)
     finished = keep_latest(read_cells(kept_in), cells)
     if finished and not resume:
         raise FileioError(

@@ -61,7 +61,7 @@ class Matrix(StrictModel):
         """The cells in the order in which they are measured."""
         return [MatrixCase(test, threads) for test in self.tests for threads in self.threads]
 
-    def keyed(self, volume: str) -> dict[Hashable, MatrixCase]:
+    def cases_by_key(self, volume: str) -> dict[Hashable, MatrixCase]:
         """Return the cells by the keys that they have on `volume`, finished or not."""
         how = (self.time_s, self.direct)
         return {

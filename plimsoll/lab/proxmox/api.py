@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plimsoll.lab.proxmox.connection import ApiConnection, ApiError, FaultKind, failed
+from plimsoll.lab.proxmox.connection import ApiConnection, ApiError, FaultKind, task_error
 from plimsoll.lab.steps.step import Call
 
 NEXT_ID = "/cluster/nextid"
@@ -76,7 +76,7 @@ class ProxmoxApi:
                     raise
             await asyncio.sleep(self._pause_s)
 
-    async def settled(self, node: str, vmid: int, clone_task: str, timeout_s: float) -> None:
+    async def wait_until_settled(self, node: str, vmid: int, clone_task: str, timeout_s: float) -> None:
         """Wait until the clones of `vmid` that this token began have ended: only then all have their names.
 
         `clone_task` is the type of their tasks. Raises ApiError.
@@ -173,7 +173,7 @@ class ProxmoxApi:
         """Wait for a task. Raises ApiError where it fails, or lasts too long: then it is stopped."""
         exit_status = await self._exit_status(begun, timeout_s, call.says, stop=True)
         if not is_success(exit_status):
-            raise failed(self._describe_call(call), exit_status, await self._log(begun))
+            raise task_error(self._describe_call(call), exit_status, await self._log(begun))
 
     async def _exit_status(self, begun: Task, timeout_s: float, what: str, stop: bool = False) -> str:
         until_s = time.monotonic() + timeout_s

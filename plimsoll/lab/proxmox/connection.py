@@ -161,7 +161,7 @@ class ApiConnection:
         try:
             answer = verb[method](**params)
         except ResourceException as error:
-            raise answered(self.api, what, error.status_code, error.content, error.errors) from None
+            raise answer_error(self.api, what, error.status_code, error.content, error.errors) from None
         except requests.exceptions.RequestException as error:
             raise self._explain_failure(what, error) from None
         except (KeyError, TypeError, AttributeError):
@@ -196,7 +196,7 @@ class ApiConnection:
                 "or check what keeps the node busy",
                 FaultKind.UNSURE,
             )
-        return ApiError(f"{where}: the connection broke ({plain(causes[-1])})", FaultKind.UNSURE)
+        return ApiError(f"{where}: the connection broke ({one_line(causes[-1])})", FaultKind.UNSURE)
 
     def _explain_distrust(self, error: requests.exceptions.SSLError) -> ApiError:
         if found := _FINGERPRINTS.search(str(error)):
@@ -210,7 +210,7 @@ class ApiConnection:
         if why is None:
             return ApiError(f"{self.api}: it does not speak HTTPS: are host and port right?")
         return ApiError(
-            f"{self.api}: its certificate cannot be verified ({plain(why.verify_message)}): give ca_file "
+            f"{self.api}: its certificate cannot be verified ({one_line(why.verify_message)}): give ca_file "
             "(a copy of the node's /etc/pve/pve-root-ca.pem), or fingerprint (pvenode cert info)"
         )
 
@@ -286,11 +286,11 @@ def token(file: Path | None, environment: Mapping[str, str] = os.environ) -> Tok
     return Token(found[1], found[2], secret)
 
 
-def answered(api: str, what: str, status: int, reason: str, errors: object = None) -> ApiError:
+def answer_error(api: str, what: str, status: int, reason: str, errors: object = None) -> ApiError:
     """Return the error for an answer of `status`; `reason` is its status line, `errors` go by parameter."""
-    said = plain(reason) or f"status {status}"
+    said = one_line(reason) or f"status {status}"
     if isinstance(errors, dict) and "errors" not in errors:
-        said = "; ".join([said, *(f"{plain(key)}: {plain(text)}" for key, text in errors.items())])
+        said = "; ".join([said, *(f"{one_line(key)}: {one_line(text)}" for key, text in errors.items())])
     where = f"{api}: {what}"
     if status == 401:
         return ApiError(
@@ -342,14 +342,14 @@ def of_message(where: str, said: str) -> ApiError:
     return ApiError(f"{where}: {said}")
 
 
-def failed(where: str, exit_status: str, log: list[str]) -> ApiError:
+def task_error(where: str, exit_status: str, log: list[str]) -> ApiError:
     """Return the error for a task that ended with `exit_status`; `log` are its last lines."""
-    error = of_message(f"{where}: the task failed", plain(exit_status) or "without saying why")
-    lines = " | ".join(line for line in map(plain, log) if line)
+    error = of_message(f"{where}: the task failed", one_line(exit_status) or "without saying why")
+    lines = " | ".join(line for line in map(one_line, log) if line)
     return ApiError(f"{error} (its log ends: {lines})" if lines else str(error), error.kind)
 
 
-def plain(text: object) -> str:
+def one_line(text: object) -> str:
     """Return a stranger's text as one line that may be printed."""
     line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

@@ -234,7 +234,7 @@ def _forgetting(settings: Backup, label: str, listed: str) -> list[list[str]]:
     """Return the commands that remove the label's backups among those `listed` on a server."""
     sink = settings.sink
     if isinstance(sink, StorageSink):
-        return [["pvesm", "free", volume] for volume in own_stored(listed, sink.storage, label)]
+        return [["pvesm", "free", volume] for volume in find_own_backups(listed, sink.storage, label)]
     if isinstance(sink, RepositorySink):
         return [client(sink, "snapshot", "forget", one) for one in own_snapshots(listed, label)]
     return []
@@ -332,7 +332,7 @@ def stored_command(storage: str, guest: int) -> list[str]:
     return ["pvesh", "get", path, "--content", "backup", "--vmid", str(guest), "--output-format", "json"]
 
 
-def own_stored(listed: str, storage: str, label: str) -> list[str]:
+def find_own_backups(listed: str, storage: str, label: str) -> list[str]:
     """Return the volumes among those `stored` lists that bear the label's note, and no others."""
     start = f"{storage}:backup/"
     return [

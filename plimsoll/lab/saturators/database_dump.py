@@ -103,7 +103,7 @@ class DatabaseDump(SaturatorSettings):
     )
 
 
-def _logged_in(settings: DatabaseDump, program: Sequence[str], label: str = "") -> list[str]:
+def _with_login(settings: DatabaseDump, program: Sequence[str], label: str = "") -> list[str]:
     """Return how `program` is called where the database is. No secret is in it."""
     inside = ["sh", "-c", _IN_CONTAINER, "sh", settings.container] if settings.container else []
     # Both programs want their option file before anything else.
@@ -116,7 +116,7 @@ def command(settings: DatabaseDump, label: str) -> list[str]:
     """Return the command that dumps once, and counts what it dumps."""
     what = ["--databases", *settings.databases] if settings.databases else ["--all-databases"]
     how = ["--lock-tables"] if settings.lock_tables else ["--single-transaction"]
-    dump = [*_logged_in(settings, settings.program, label), *how, "--quick", "--no-tablespaces", *what]
+    dump = [*_with_login(settings, settings.program, label), *how, "--quick", "--no-tablespaces", *what]
     return copy_to_file_command(dump, own_file(settings.sink, label, _SUFFIX), settings.rate_bytes_per_s)
 
 
@@ -167,7 +167,7 @@ def _checks(settings: DatabaseDump) -> list[Check]:
         folder = settings.sink.folder if isinstance(settings.sink, FolderSink) else ""
         asked = f"--execute={size_query(settings.databases)}"
         query = ["--batch", "--skip-column-names", "--connect-timeout=5", asked]
-        ask = [*_logged_in(settings, [*settings.program[:-1], client[1]]), *query]
+        ask = [*_with_login(settings, [*settings.program[:-1], client[1]]), *query]
         words = ("sh", "-c", _FITS, "sh", folder, str(len(settings.databases)), *ask)
         found.append(Check("saturator: the databases cannot be dumped", words))
     return found

@@ -146,7 +146,7 @@ class Runner(ABC, Generic[Settings]):
                     await task
         finally:
             # What it ran may end much later; its last byte was when the meter last rose, if not before.
-            self._stopped(max(asked_ns, self._grew_ns))
+            self._note_stop(max(asked_ns, self._grew_ns))
             if tasks:
                 await self._clean()
 
@@ -172,7 +172,7 @@ class Runner(ABC, Generic[Settings]):
                 failures += 1
                 if failures > self.settings.retries:
                     self.failure = str(error)
-                    self._stopped(time.monotonic_ns())
+                    self._note_stop(time.monotonic_ns())
                     return
                 self._on_event({"event": f"{self._kind} retry", "error": str(error)})
                 await asyncio.sleep(self.retry_s * min(failures, 30))
@@ -193,7 +193,7 @@ class Runner(ABC, Generic[Settings]):
         self._on_event({"event": f"{self._kind} bytes", "bytes_per_s": bytes_per_s, "at_ns": at_ns})
         self._reported_ns, self._known_ns = at_ns, self._grew_ns or since_ns
 
-    def _stopped(self, at_ns: int) -> None:
+    def _note_stop(self, at_ns: int) -> None:
         if self._running:
             self._running = False
             # The last report had the bytes up to the line before it; so the rest is from line to line.

@@ -164,12 +164,14 @@ class SendLoop(Runner[StreamSettings]):
         if self.received and receive and isinstance(sink, RemoteSink):
             receive = count_received_command(receive)
         try:
-            await self._follow(copy_to_sink_command(command, sink, rate, self.label, receive), self._copied)
+            await self._follow(
+                copy_to_sink_command(command, sink, rate, self.label, receive), self._read_copied
+            )
         finally:
             if self.received:
                 self.received.next_process()
 
-    def _copied(self, line: Line) -> int | None:
+    def _read_copied(self, line: Line) -> int | None:
         """Return the bytes that the copier counted; 0 for the sender's figures, which are not errors."""
         if line.stream == "out":
             if self.received and (arrived := copied_bytes(line.text, "received")) is not None:
@@ -194,16 +196,16 @@ class SendLoop(Runner[StreamSettings]):
         sink = self.settings.sink
         if isinstance(sink, RamDiskSink):
             await self.machine.run(["rm", "-f", "--", ram_file(sink, self.label)])
-        await self._have_received(self.source.forget())
+        await self._run_at_receiver(self.source.forget())
 
     async def _prune(self, number: int) -> None:
         """Destroy a snapshot on both ends."""
         for source in self._sources:
             await self._destroy(source, source.name(number))
             if self.settings.rhythm.incremental:
-                await self._have_received(source.prune(number))
+                await self._run_at_receiver(source.prune(number))
 
-    async def _have_received(self, commands: list[list[str]]) -> None:
+    async def _run_at_receiver(self, commands: list[list[str]]) -> None:
         """Run `commands` where the stream is received, if it is."""
         sink = self.settings.sink
         if isinstance(sink, LocalSink | RemoteSink):

@@ -233,7 +233,7 @@ async def find_stream_remains(
         # A clone's snapshots go with the clone.
         if not dataset.startswith("@") and own_name(label) not in dataset.split("/"):
             found += await _snapshots(machine, one, dataset, backend)
-    return found + await _received(machine, settings, source, backend)
+    return found + await _find_received(machine, settings, source, backend)
 
 
 async def _snapshots(machine: Machine, source: ZfsSource, dataset: str, backend: str) -> list[Remains]:
@@ -244,7 +244,9 @@ async def _snapshots(machine: Machine, source: ZfsSource, dataset: str, backend:
     ]
 
 
-async def _received(machine: Machine, settings: ZfsStream, source: ZfsSource, backend: str) -> list[Remains]:
+async def _find_received(
+    machine: Machine, settings: ZfsStream, source: ZfsSource, backend: str
+) -> list[Remains]:
     sink = settings.sink
     if not isinstance(sink, LocalSink | RemoteSink):
         return []

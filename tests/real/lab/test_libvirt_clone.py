@@ -80,9 +80,9 @@ def test_two_clones_of_one_base_serve_and_leave_nothing(base: Path, tmp_path: Pa
 
     async def run() -> None:
         label = f"plimsoll-vt{os.getpid()}"
-        full = await Libvirt.prepared(settings(), f"{label}--fast", fast, machine)
-        linked = await Libvirt.prepared(settings(full=False), f"{label}--slow", slow, machine)
-        other = await Libvirt.prepared(settings(full=False), stranger, fast, machine)
+        full = await Libvirt.prepare(settings(), f"{label}--fast", fast, machine)
+        linked = await Libvirt.prepare(settings(full=False), f"{label}--slow", slow, machine)
+        other = await Libvirt.prepare(settings(full=False), stranger, fast, machine)
         runners = {clone: StepRunner(machine) for clone in (full, linked, other)}
         for clone in (full, linked):
             assert await clone.find(machine) == []
@@ -138,7 +138,7 @@ def test_every_half_made_state_is_found_and_removed(base: Path) -> None:
     where = place(base, "half")
 
     async def run() -> None:
-        clone = await Libvirt.prepared(settings(source="lease"), name, where, machine)
+        clone = await Libvirt.prepare(settings(source="lease"), name, where, machine)
         steps: list[Step] = [*clone.create(), *clone.reset(restore=False)[:2]]
         for n in range(1, len(steps) + 1):
             await StepRunner(machine).do(steps[:n])
@@ -163,7 +163,7 @@ def test_a_domain_with_our_name_that_is_not_ours_is_left(base: Path) -> None:
     assert virsh("define", str(xml)).returncode == 0
 
     async def run() -> None:
-        clone = await Libvirt.prepared(settings(), name, where, machine)
+        clone = await Libvirt.prepare(settings(), name, where, machine)
         assert await clone.find(machine) == []
         with pytest.raises(LabError, match="it does not have the lab's mark, so it stays"):
             await StepRunner(machine).do(clone.destroy())
@@ -179,12 +179,12 @@ def test_a_base_that_runs_is_refused_and_its_clone_can_be_looked_for(base: Path)
     machine, where = LocalMachine(), place(base, "runs")
 
     async def run() -> None:
-        missing = await Libvirt.prepared(settings(base="nobody"), "plimsoll-vr--hdd", where, machine)
+        missing = await Libvirt.prepare(settings(base="nobody"), "plimsoll-vr--hdd", where, machine)
         assert await missing.find(machine) == []
         with pytest.raises(LabError, match=r"cannot clone nobody: .*failed to get domain 'nobody'"):
             missing.create()
         virsh("start", BASE)
-        runs = await Libvirt.prepared(settings(), "plimsoll-vr--hdd", where, machine)
+        runs = await Libvirt.prepare(settings(), "plimsoll-vr--hdd", where, machine)
         with pytest.raises(LabError, match="it is running, and must be shut off: virsh shutdown"):
             runs.create()
 
@@ -203,7 +203,7 @@ def test_a_clone_of_a_guest_with_uefi_has_its_own_variables(base: Path) -> None:
 
     async def run() -> None:
         for ran in (False, True):  # a base that never ran has none to copy
-            clone = await Libvirt.prepared(settings(base=f"{BASE}-efi"), name, where, machine)
+            clone = await Libvirt.prepare(settings(base=f"{BASE}-efi"), name, where, machine)
             runner = StepRunner(machine)
             try:
                 await runner.do(clone.create())
@@ -232,7 +232,7 @@ def test_a_clone_on_an_emulated_disk_is_under_its_limits(base: Path) -> None:
 
     async def run() -> None:
         runner = StepRunner(machine)
-        clone = await Libvirt.prepared(settings(), name, disk.place(), machine)
+        clone = await Libvirt.prepare(settings(), name, disk.place(), machine)
         try:
             await runner.do([*disk.create(), *clone.create(), *disk.limit(), *clone.reset(restore=False)])
             assert get(clone.target(runner.captured).url) == "<p>a site on a disk</p>\n"

@@ -14,7 +14,14 @@ from plimsoll.lab.clones.proxmox import Proxmox, ProxmoxSettings
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Line, LocalMachine
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
-from plimsoll.lab.saturators.backup import BACKUP, command, own_snapshots, own_stored, reader, release_command
+from plimsoll.lab.saturators.backup import (
+    BACKUP,
+    command,
+    find_own_backups,
+    own_snapshots,
+    reader,
+    release_command,
+)
 from plimsoll.lab.saturators.saturator import Runner, Saturator
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.proxmox_backups import RECORDED, ProxmoxNode
@@ -103,12 +110,12 @@ def test_no_password_is_on_a_command_line() -> None:
 
 def test_only_backups_with_the_labels_own_note_are_removed() -> None:
     stored = (RECORDED / "stored.json").read_text()
-    assert own_stored(stored, "pbs", BY) == ["pbs:backup/vm/9001/2026-11-22T02:00:00Z"]
-    assert own_stored(stored, "other", BY) == []
+    assert find_own_backups(stored, "pbs", BY) == ["pbs:backup/vm/9001/2026-11-22T02:00:00Z"]
+    assert find_own_backups(stored, "other", BY) == []
     listed = (RECORDED / "snapshots.json").read_text()
     assert own_snapshots(listed, BY) == [f"host/plimsoll-{BY}/2026-11-22T00:00:00Z"]
     for text in ("", "null", "{}", "[1]", '[{"volid": 1}]', "[" * 100_000):
-        assert own_stored(text, "pbs", BY) == own_snapshots(text, BY) == []
+        assert find_own_backups(text, "pbs", BY) == own_snapshots(text, BY) == []
 
 
 @pytest.mark.parametrize(

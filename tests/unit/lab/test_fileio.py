@@ -265,4 +265,4 @@ def test_every_option_and_column_is_documented() -> None:
     assert all(
         f"`{name}`" in text for name in (*cell().as_json(), *FsyncCell.model_fields, "plimsoll fileio")
     )
-    assert SMALL.keyed(SMALL.name)[cell().key] == ("rndrd", 2)
+    assert SMALL.cases_by_key(SMALL.name)[cell().key] == ("rndrd", 2)

@@ -202,7 +202,7 @@ def test_it_is_measured_kept_and_cleaned_up(tmp_path: Path) -> None:
     on = machine()
     cells = asyncio.run(measure_cells(on, FEW, tmp_path / "c"))
     assert verbs(on) == ["mkdir", "df", "fio", "fio", "rm", "rmdir"]
-    assert [cell.key for cell in cells] == list(FEW.keyed("/srv/disk"))
+    assert [cell.key for cell in cells] == list(FEW.cases_by_key("/srv/disk"))
     assert read_cells(tmp_path / "c") == cells
     ran = [list(words) for words in on.commands if words[0] != "df"]
     assert ran == commands(FEW, FEW.cells), "as the plan has it"

@@ -17,7 +17,7 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.hosts import (
     HostOutcome,
     HostSettings,
-    chosen,
+    choose_hosts,
     host_of,
     hosts,
     outcome_lines,
@@ -110,12 +110,12 @@ CHOICES: list[tuple[str, list[str], list[str], list[str]]] = [
 def test_hosts_are_chosen(
     tmp_path: Path, why: str, names: list[str], groups: list[str], there: list[str]
 ) -> None:
-    assert [host.name for host in chosen(written(tmp_path, GOOD), names, groups)] == there, why
+    assert [host.name for host in choose_hosts(written(tmp_path, GOOD), names, groups)] == there, why
 
 
 def test_hosts_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
-        chosen(written(tmp_path, GOOD), ["web-9", "x"], ["mail"])
+        choose_hosts(written(tmp_path, GOOD), ["web-9", "x"], ["mail"])
     assert str(caught.value).splitlines()[0].startswith("--host web-9: ")
     assert str(caught.value).splitlines()[2].endswith("groups: db, old, web")
     for names, groups, said in (
@@ -123,7 +123,7 @@ def test_hosts_that_are_not_there(tmp_path: Path) -> None:
         (["a"], ["g"], "--group: needs a hosts file"),
     ):
         with pytest.raises(SettingsError, match=said):
-            chosen(None, names, groups)
+            choose_hosts(None, names, groups)
 
 
 def test_hosts_by_address() -> None:
@@ -131,9 +131,9 @@ def test_hosts_by_address() -> None:
         name="10.0.0.1", address="10.0.0.1", user="root", port=2222
     )
     assert host_of("[fe80::1]:22").address == "fe80::1"
-    assert [host.name for host in chosen(None, ["a:1", "a:2", "a:1"], [])] == ["a", "a:2", "a:1"]
+    assert [host.name for host in choose_hosts(None, ["a:1", "a:2", "a:1"], [])] == ["a", "a:2", "a:1"]
     with pytest.raises(SettingsError) as caught:
-        chosen(None, ["a b", "a:70000", "-oX"], [])
+        choose_hosts(None, ["a b", "a:70000", "-oX"], [])
     assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
         "--host a b",
         "--host a:70000",

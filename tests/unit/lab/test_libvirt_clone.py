@@ -191,7 +191,7 @@ class Host(FakeMachine):
 
 def prepared(host: Host, place: Place | None = None, **keys: Any) -> Libvirt:
     settings = LibvirtSettings.model_validate({"driver": "libvirt", "base": "site"} | keys)
-    return asyncio.run(Libvirt.prepared(settings, NAME, place or Place("/backend"), host))
+    return asyncio.run(Libvirt.prepare(settings, NAME, place or Place("/backend"), host))
 
 
 def lines(steps: Sequence[Step]) -> list[str]:

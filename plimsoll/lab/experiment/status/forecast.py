@@ -72,7 +72,7 @@ class Estimates:
 
     def run_s(self, run: PlannedRun) -> float | None:
         """Return the seconds of a whole run."""
-        return added(self.of(part, run.name) for part in PARTS)
+        return add_known(self.of(part, run.name) for part in PARTS)
 
     def _observed(self, part: Part) -> Iterable[tuple[str, float]]:
         yield from self._spent[part]
@@ -134,7 +134,7 @@ def left_s(
         spent_s = now.elapsed_s if now and now.name == rig else 0.0
         seconds.append(max((estimates.of("make", rig) or 0.0) - spent_s, 0.0))
     ours = [rig for rig, variant in plan.rigs.items() if find_driver(variant.backend.clone).is_ours]
-    return added([*seconds, REMOVE_S * len(ours)])
+    return add_known([*seconds, REMOVE_S * len(ours)])
 
 
 def _volume_s(estimates: Estimates, rig: str, cells: BenchCases, now: OpenPart | None) -> float:
@@ -154,7 +154,7 @@ def _volume_s(estimates: Estimates, rig: str, cells: BenchCases, now: OpenPart |
     return seconds
 
 
-def added(seconds: Iterable[float | None]) -> float | None:
+def add_known(seconds: Iterable[float | None]) -> float | None:
     """Return the sum; None if a part is unknown. Pure."""
     total_s = 0.0
     for one_s in seconds:

@@ -184,13 +184,13 @@ def describe_news(before: Status | None, after: Status) -> Iterator[str]:
         yield f"{name} set aside: {after.set_aside[name]}"
     if before and after.runs.finished > before.runs.finished:
         yield _runs_text(after)
-    if _moved(before, after):
+    if _has_moved(before, after):
         yield _summarize(after)
 
 
 def describe_phase(before: Status | None, after: Status) -> Iterator[str]:
     """Yield a new phase within a run. The runs themselves are reported by who does them."""
-    if after.now and after.now.what == "measuring" and _moved(before, after):
+    if after.now and after.now.what == "measuring" and _has_moved(before, after):
         yield _summarize(after)
 
 
@@ -199,7 +199,7 @@ def describe_now(status: Status) -> str:
     return _summarize(status, figures=True)
 
 
-def _moved(before: Status | None, after: Status) -> bool:
+def _has_moved(before: Status | None, after: Status) -> bool:
     place = _place(after)
     return place != (_place(before) if before else None) and not is_brief(after)
 

@@ -172,7 +172,7 @@ class StatusReader:
                 set_aside=len(self._runs) - len(self._finished) - len(left),
                 failed_tries=len(progress.failures),
             ),
-            precondition=preconditioned(self._lab, self._rounds),
+            precondition=count_filled_volumes(self._lab, self._rounds),
             fileio=self._count_cells(),
             now=self._read_activity(now) if running else None,
             last_failure=self._last_failure(),
@@ -267,7 +267,7 @@ class StatusReader:
         )
 
 
-def preconditioned(lab: Lab, every: Sequence[VolumeRound]) -> PreconditionedVolumes | None:
+def count_filled_volumes(lab: Lab, every: Sequence[VolumeRound]) -> PreconditionedVolumes | None:
     """Return how far the volumes are; None where none is to be filled."""
     if (wanted := lab.precondition) is None:
         return None
