@@ -61,9 +61,9 @@ _Finding = TypeVar("_Finding", bound=_Graded)
 _ORDER = list(Severity)
 
 
-def gravest_first(cautions: Iterable[_Finding]) -> list[_Finding]:
-    """Return `cautions` by severity; those of one severity keep their order. Pure."""
-    return sorted(cautions, key=lambda caution: _ORDER.index(caution.level))
+def gravest_first(findings: Iterable[_Finding]) -> list[_Finding]:
+    """Return `findings` by severity; those of one severity keep their order. Pure."""
+    return sorted(findings, key=lambda finding: _ORDER.index(finding.level))
 
 
 def did_you_mean(said: object, known: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.shell import TEMPLATES as PAGE_TEMPLATES
 from plimsoll.analysis.page.shell import template_environment
 from plimsoll.analysis.report.charts import run_charts
-from plimsoll.analysis.report.run_cautions import find_run_cautions
+from plimsoll.analysis.report.run_findings import check_load
 from plimsoll.analysis.report.sections.headline import headline
 from plimsoll.analysis.report.sections.single_runs import (
     list_facts,
@@ -153,15 +153,15 @@ class Application:
             run = self.measuring.measured([self.catalogue.path(item)])[0]
         except PlimsollError as error:
             return page("run.html", run=None, trouble=str(error), **shared)
-        cautions = find_run_cautions(run)
+        found = check_load(run)
         tables = [percentile_table(run), route_table(run), measure_table(run), status_table(run)]
         return page(
             "run.html",
             run_charts([run]),
             run=run,
             trouble=None,
-            headline=headline(run, cautions),
-            cautions=[caution for caution in cautions if caution.level != Severity.NOTE],
+            headline=headline(run, found),
+            warnings=[finding for finding in found if finding.level != Severity.NOTE],
             tables=[table for table in tables if table],
             facts=list_facts(run),
             **shared,
@@ -223,7 +223,7 @@ class Application:
             trouble=None,
             items=items,
             runs=[first, second],
-            cautions=[NO_VERDICT, *find_differences(first, second)],
+            warnings=[NO_VERDICT, *find_differences(first, second)],
             table_of=side_by_side(first, second),
             differences=differences_table([first, second]),
         )

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from plimsoll.analysis.compare.comparison import Comparison, GateVerdict
 from plimsoll.analysis.compare.questions import sentences
-from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.page.chart import (
     Chart,
@@ -146,10 +145,10 @@ def _lines_below(comparison: Comparison) -> Iterator[str]:
     for paragraph in (*(f"{', '.join(gates)}: {says}" for says, gates in grouped.items()), *claims):
         yield ""
         yield from wrap(paragraph)
-    by_kind: dict[tuple[FindingKind, str | None], list[str]] = {}
+    by_kind: dict[tuple[str, str | None], list[str]] = {}
     for finding in comparison.findings:
         if not finding.disqualifies:
-            by_kind.setdefault((finding.kind, finding.scenario), []).append(finding.sentence)
+            by_kind.setdefault((finding.label, finding.scenario), []).append(finding.sentence)
     if by_kind:
         yield ""
     for warning in chain.from_iterable(map(sentences, by_kind.values())):
@@ -167,7 +166,7 @@ def _notes(comparison: Comparison) -> Iterator[VerdictNote]:
         yield VerdictNote(
             "evidence" if blocks else "warning",
             finding.sentence,
-            finding_case(finding.kind.label, finding.sentence, blocks, finding.worse),
+            finding_case(finding.label, finding.sentence, blocks, finding.worse),
             on_terminal=False,
         )
 

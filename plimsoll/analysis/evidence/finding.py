@@ -322,12 +322,13 @@ class FindingKind(Enum):
 class Finding:
     """One thing found. `text` is a whole sentence that names the runs and the reason (hostile).
 
+    `kind` is only a severity where nothing is ever decided by it: a report alone says that, remedy and all.
     `scenario` is None where it concerns all; `runs` are the names of the runs (hostile). `worse` says that it
     shows the candidate to be worse: then it breaks the gate instead of leaving it undecided. `remedy` is more
     specific than that of its kind, where given. `spares` are the metrics that it does not reach.
     """
 
-    kind: FindingKind
+    kind: FindingKind | Severity
     text: str
     runs: tuple[str, ...] = ()
     scenario: str | None = None
@@ -337,19 +338,26 @@ class Finding:
     spares: frozenset[str] = frozenset()
 
     @property
+    def label(self) -> str:
+        """The stable name of its kind; of one without, its severity."""
+        return self.kind.value if isinstance(self.kind, Severity) else self.kind.label
+
+    @property
     def level(self) -> Severity:
         """Its severity: that of its kind, or a doubt where the gates said that it decides nothing."""
+        if isinstance(self.kind, Severity):
+            return self.kind
         return Severity.WARN if self.demoted else self.kind.level
 
     @property
     def sentence(self) -> str:
         """The finding and its remedy (hostile)."""
-        return f"{self.text} {self.remedy}"
+        return f"{self.text} {self.remedy}".rstrip()
 
     @property
     def remedy(self) -> str:
-        """What to do about it."""
-        return self.own_remedy or self.kind.remedy
+        """What to do about it; "" where `text` says so."""
+        return self.own_remedy or ("" if isinstance(self.kind, Severity) else self.kind.remedy)
 
     @property
     def disqualifies(self) -> bool:
@@ -363,7 +371,7 @@ class Finding:
     def as_json(self) -> dict[str, object]:
         """Return the finding for `--json`."""
         return {
-            "name": self.kind.label,
+            "name": self.label,
             "level": self.level.value,
             "scenario": self.scenario,
             "runs": list(self.runs),

@@ -1,10 +1,11 @@
-"""Replays held against the log they replay: chart, table, sentence and cautions, also for a sign-off."""
+"""Replays held against the log they replay: chart, table, sentence and findings, also for a sign-off."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.page.chart import Chart, Json, axis, colour_of, layout, log_ticks, points, rounded
-from plimsoll.analysis.page.section import Caution, Row, Section, Table
+from plimsoll.analysis.page.section import Row, Section, Table
 from plimsoll.analysis.statistics.against_log import QUANTILES, Held, HeldRun, LoggedTimes
 from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.hostile import plotly_text
@@ -34,7 +35,7 @@ def against_log_section(held: Sequence[HeldRun]) -> Section:
     return Section(
         charts=[chart] if chart else [],
         tables=[table] if table else [],
-        cautions=list(against_log_cautions(held)),
+        findings=list(check_against_log(held)),
     )
 
 
@@ -74,7 +75,7 @@ def against_log_sentence(run: HeldRun) -> str:
     )
 
 
-def against_log_cautions(held: Sequence[HeldRun]) -> Iterator[Caution]:
+def check_against_log(held: Sequence[HeldRun]) -> Iterator[Finding]:
     """Yield which replays are not as production was (hostile)."""
     for run in held:
         if run.apart:
@@ -83,13 +84,13 @@ def against_log_cautions(held: Sequence[HeldRun]) -> Iterator[Caution]:
                 f"{run.run} differs from production: for the same requests, service time at {said} the "
                 "log's. See the clone's speed, caches and processors before you trust its times."
             )
-            yield Caution(Severity.WARN, text)
+            yield Finding(Severity.WARN, text)
         if run.speed not in (None, "1"):
             text = (
                 f"{run.run} was not sent at the recorded pace ({run.speed}), so its times are not those "
                 "of the log's load."
             )
-            yield Caution(Severity.NOTE, text)
+            yield Finding(Severity.NOTE, text)
 
 
 def against_log_chart(runs: Sequence[HeldRun]) -> Chart | None:

@@ -1,10 +1,10 @@
-"""What pages are made of, as values: sections with their sentences, figures in large, tables and cautions."""
+"""What pages are made of, as values: sections with their sentences, figures in large, tables and findings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.page.chart import Chart
-from plimsoll.common.errors import Severity
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,10 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Caution:
-    """One sentence or two on what is doubtful, and the run (hostile) that they are about, if it is one."""
-
-    level: Severity
-    text: str
-    run: str = ""
-
-
-@dataclass(frozen=True)
 class Section:
     """One section of a page. All text may be hostile; what is empty is left out.
 
-    Its cautions stand at the top of the page, wherever the section stands. `sections` are those within it.
+    Its findings stand at the top of the page, wherever the section stands. `sections` are those within it.
     `layout` is the template's macro that lays it out; `key` and `look` are the id and the class of its
     element; a `folded` one shows its title only.
     """
@@ -76,7 +67,7 @@ class Section:
     charts: Sequence[Chart] = ()
     tables: Sequence[Table] = ()
     sections: Sequence["Section"] = ()
-    cautions: Sequence[Caution] = ()
+    findings: Sequence[Finding] = ()
     layout: str = "plain"
     folded: bool = False
     key: str = ""

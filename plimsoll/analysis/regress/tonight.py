@@ -221,7 +221,7 @@ def _stored_finding(finding: Finding, ids: dict[str, int], answers: bool) -> Sto
     if finding.disqualifies and finding.kind not in (FindingKind.COPY, FindingKind.OVERLAP):
         remedy = f"{remedy} {_UNTIL}"
     return StoredFinding(
-        name=finding.kind.label,
+        name=finding.label,
         level=finding.level,
         text=finding.text,
         remedy=remedy,

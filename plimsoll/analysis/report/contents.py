@@ -1,23 +1,24 @@
 """What a report has, in the order of its page: to add a section, write its function, and name it below."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.page.against_log import against_log_section, against_log_sentence
 from plimsoll.analysis.page.chart import Chart
-from plimsoll.analysis.page.section import Caution, Section
+from plimsoll.analysis.page.section import Section
 from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.report.charts import chart_section, run_chart_section
-from plimsoll.analysis.report.comparison_cautions import (
+from plimsoll.analysis.report.comparison_findings import (
+    check_comparison,
     comparison_section,
     count_doubts,
-    find_comparison_cautions,
     find_unfinished,
 )
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.run_cautions import find_all_run_cautions
+from plimsoll.analysis.report.run_findings import check_run
 from plimsoll.analysis.report.runs import ScenarioFigures, ScenarioRuns, group_by_scenario, scenario_figures
 from plimsoll.analysis.report.sections.answer import answer_lines, answers, answers_json
 from plimsoll.analysis.report.sections.factors import factor_sections, factors_json
@@ -113,15 +114,19 @@ class Report:
         return find_unfinished(self.runs)
 
     @cached_property
-    def cautions(self) -> dict[int, list[Caution]]:
-        """The cautions on each run by its number."""
-        return {run.number: find_all_run_cautions(run) for run in self.runs}
+    def findings(self) -> dict[int, list[Finding]]:
+        """The findings on each run by its number."""
+        return {run.number: check_run(run) for run in self.runs}
+
+    @cached_property
+    def findings_on_all(self) -> list[Finding]:
+        """The findings on all runs together."""
+        return check_comparison(self.scenarios, self.compared, self.unreadable)
 
     @cached_property
     def doubts(self) -> int:
         """Grave reasons not to trust what the runs say beside one another."""
-        found = find_comparison_cautions(self.scenarios, self.compared, self.unreadable)
-        return count_doubts(self.scenarios, found)
+        return count_doubts(self.scenarios, self.findings_on_all)
 
     @property
     def fileio(self) -> list[MatrixCell]:
@@ -178,12 +183,12 @@ class Report:
 FIRST: list[Callable[[Report], Iterable[Section]]] = [
     lambda report: answers(report.compared, report.doubts),
     lambda report: [
-        headline(run, report.cautions[run.number]) for run in report.runs if len(report.runs) == 1
+        headline(run, report.findings[run.number]) for run in report.runs if len(report.runs) == 1
     ],
 ]
 SECTIONS: list[Callable[[Report], Iterable[Section]]] = [
     lambda report: [
-        comparison_section(report.scenarios, report.compared, report.unreadable, bool(report.unfinished))
+        comparison_section(report.scenarios, report.compared, report.findings_on_all, bool(report.unfinished))
     ],
     lambda report: slow_window_sections(report.stalls, len(report.scenarios)),
     lambda report: factor_sections(report.compared),
@@ -197,7 +202,7 @@ SECTIONS: list[Callable[[Report], Iterable[Section]]] = [
     lambda report: volume_sections(report.volumes, report.rounds, report.runs),
     lambda report: [against_log_section(report.held)],
     lambda report: [host_section(view, len(report.scenarios)) for view in report.hosts.values()],
-    lambda report: run_details(report.scenarios, report.runs, report.cautions),
+    lambda report: run_details(report.scenarios, report.runs, report.findings),
 ]
 
 
@@ -205,16 +210,16 @@ def render_report(report: Report) -> str:
     """Return the page: one HTML file that needs no network. All text from run directories is escaped."""
     first, others = ([each for make in make_all for each in make(report)] for make_all in (FIRST, SECTIONS))
     several = len(report.runs) > 1
-    of_all = gravest_first(caution for section in (*first, *others) for caution in section.cautions)
+    of_all = gravest_first(finding for section in (*first, *others) for finding in section.findings)
     of_runs = [
-        replace(caution, run=run.label if several else "")
+        (run.label if several else "", finding)
         for run in report.runs
-        for caution in report.cautions[run.number]
-        if caution.level != Severity.NOTE
+        for finding in report.findings[run.number]
+        if finding.level != Severity.NOTE
     ]
     folds = len(report.runs) > _MOST_OPEN
-    grave = [caution for caution in of_runs if caution.level == Severity.BAD]
-    minor = [caution for caution in of_runs if caution.level == Severity.WARN]
+    grave = [each for each in of_runs if each[1].level == Severity.BAD]
+    minor = [each for each in of_runs if each[1].level == Severity.WARN]
     is_doubted = not several and bool(grave)
     return render_page(
         "report.html",
@@ -223,8 +228,7 @@ def render_report(report: Report) -> str:
         title=_title(report),
         run=None if several or not report.runs else report.runs[0],
         unfinished=report.unfinished,
-        has_warnings=bool(of_all or of_runs),
-        warnings=[*of_all, *merge_repeats(grave if folds else of_runs)],
+        warnings=[*(("", finding) for finding in of_all), *merge_repeats(grave if folds else of_runs)],
         folded=merge_repeats(minor) if folds else [],
         folded_count=len(minor),
         above=[] if is_doubted else first,
@@ -258,16 +262,16 @@ def _how_many(runs: Sequence[ReportRun]) -> int:
     return len({each.path.parent if each.facts.together else each.path for each in directories})
 
 
-def merge_repeats(cautions: Iterable[Caution]) -> list[Caution]:
-    """Return cautions on runs; what more than four runs say in the same words is reported once. Pure."""
-    by_text: dict[Caution, list[Caution]] = {}
-    for caution in cautions:
-        by_text.setdefault(replace(caution, run=""), []).append(caution)
-    found = []
-    for said, each in by_text.items():
+def merge_repeats(found: Iterable[tuple[str, Finding]]) -> list[tuple[str, Finding]]:
+    """Return findings with the runs they are on; what over four say in the same words is there once. Pure."""
+    by_words: dict[tuple[Severity, str], list[tuple[str, Finding]]] = {}
+    for run, finding in found:
+        by_words.setdefault((finding.level, finding.sentence), []).append((run, finding))
+    merged = []
+    for each in by_words.values():
         if len(each) <= _MOST_SAYING:
-            found += each
+            merged += each
         else:
-            names = ", ".join(caution.run for caution in each[:_NAMED])
-            found.append(replace(said, run=f"{names} and {len(each) - _NAMED} more"))
-    return found
+            names = ", ".join(run for run, _ in each[:_NAMED])
+            merged.append((f"{names} and {len(each) - _NAMED} more", each[0][1]))
+    return merged

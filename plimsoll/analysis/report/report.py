@@ -10,7 +10,7 @@ import click
 from plimsoll.analysis.evidence.measure import measure_in_detail
 from plimsoll.analysis.page.against_log import hold_against_log
 from plimsoll.analysis.page.shell import FORMATS, draw_pictures, write_page
-from plimsoll.analysis.report.comparison_cautions import find_lost_runs
+from plimsoll.analysis.report.comparison_findings import find_lost_runs
 from plimsoll.analysis.report.contents import Report, render_report
 from plimsoll.analysis.report.runs import number_runs
 from plimsoll.analysis.report.sections.storage import read_fileio, read_rounds

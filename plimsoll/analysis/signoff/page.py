@@ -18,9 +18,9 @@ from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
 from plimsoll.analysis.evidence.sides import Side
 from plimsoll.analysis.page.against_log import (
-    against_log_cautions,
     against_log_chart,
     against_log_table,
+    check_against_log,
 )
 from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.page.shell import render_page
@@ -86,7 +86,7 @@ def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldR
             if table
         ],
         limits=[
-            *(caution.text for caution in against_log_cautions(held)),
+            *(finding.text for finding in check_against_log(held)),
             *find_limits(found, document.same is not None),
         ],
         runs=runs_table(found),

@@ -63,7 +63,7 @@ def _with_saves(folder: Path, failed: dict[str, int], saves: int = 12) -> Compar
 
 
 def _named(found: Comparison) -> list[str]:
-    return [finding.kind.label for finding in found.findings]
+    return [finding.label for finding in found.findings]
 
 
 def test_a_disk_on_which_saves_fail_gets_no_pass_for_saving(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.analysis.page.against_log import (
-    against_log_cautions,
     against_log_chart,
+    check_against_log,
     hold_against_log,
 )
 from plimsoll.cli import main
@@ -159,7 +159,7 @@ def test_the_chart_of_nothing_is_none(tmp_path: Path) -> None:
     log = imported(tmp_path / "log", records(1000, total_us=0), "a")
     found = held(log, write_run(tmp_path / "replay", records(1000), load=load("a")))
     assert against_log_chart(found) is None
-    assert list(against_log_cautions(found)) == []
+    assert list(check_against_log(found)) == []
 
 
 def test_a_signoff_takes_it_as_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

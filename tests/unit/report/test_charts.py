@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.page.chart import TimeUnit, spaced_ticks, wrap_label
-from plimsoll.analysis.page.section import Caution, Row, Section, Sentence, Table
+from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 from plimsoll.analysis.report import charts, contents, make_report
 from plimsoll.analysis.report.charts.over_time import span_shapes
 from plimsoll.common.errors import Severity
@@ -48,9 +49,9 @@ def test_a_section_that_is_named_in_the_list_is_on_the_page(
 ) -> None:
     def toy(made: contents.Report) -> list[Section]:
         table = Table("Its table", "", ["", "requests"], [Row(run.name, ["<3>"]) for run in made.runs])
-        doubt = Caution(Severity.WARN, "A toy is in doubt")
+        doubt = Finding(Severity.WARN, "A toy is in doubt")
         return [
-            Section("A toy of a section", [Sentence("It says <this>.")], tables=[table], cautions=[doubt])
+            Section("A toy of a section", [Sentence("It says <this>.")], tables=[table], findings=[doubt])
         ]
 
     monkeypatch.setattr(contents, "SECTIONS", [*contents.SECTIONS, toy])

@@ -1,12 +1,11 @@
 """A page of many runs: folded by scenario and backend, and small."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.page.section import Caution
+from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report, merge_repeats
 from plimsoll.common.errors import Severity
@@ -61,9 +60,9 @@ def test_what_many_runs_say_is_said_once(many: Report) -> None:
 
 
 def test_only_the_same_words_are_said_once() -> None:
-    same, other = Caution(Severity.BAD, "late"), Caution(Severity.BAD, "later")
-    said = [replace(same, run="a"), replace(other, run="b"), *(replace(same, run=f"r{n}") for n in range(5))]
-    assert merge_repeats(said) == [replace(same, run="a, r0, r1 and 3 more"), said[1]]
+    same, other = Finding(Severity.BAD, "late"), Finding(Severity.BAD, "later")
+    said = [("a", same), ("b", other), *((f"r{n}", same) for n in range(5))]
+    assert merge_repeats(said) == [("a, r0, r1 and 3 more", same), said[1]]
     assert merge_repeats(said[:3]) == [said[0], said[2], said[1]]
 
 
@@ -80,3 +79,14 @@ def test_runs_without_a_backend_are_one_group(tmp_path: Path) -> None:
     text = text_of(make_report([tmp_path]))
     assert text.count('<details class="of-backend">') == 1
     assert "runs without a backend" in text
+
+
+def test_minor_warnings_of_many_runs_are_folded_with_nothing_above_them(tmp_path: Path) -> None:
+    for number in range(5):
+        path, day = tmp_path / f"run-{number}", f"2026-11-2{number}"
+        rewrite(
+            write_run(path, records(900 + number), summary={}), started_at=f"{day}T09:00:00Z", ended_at=None
+        )
+    text = text_of(make_report([tmp_path]))
+    assert "5 warnings on single runs" in text
+    assert 'id="warnings"' not in text

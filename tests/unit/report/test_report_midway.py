@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.report.comparison_cautions import undone
+from plimsoll.analysis.report.comparison_findings import undone
 from plimsoll.analysis.report.report import make_report
 from tests.support.experiment import FAST, SLOW, write_one
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.evidence.measure import measure_in_detail
-from plimsoll.analysis.report.comparison_cautions import control_cautions
+from plimsoll.analysis.report.comparison_findings import check_controls
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.report import make_report
 from plimsoll.rundir.read import RunDirectory
@@ -57,4 +57,4 @@ def test_the_report_says_when_the_control_experiment_differs(
         path = write_run(tmp_path / str(number), records(9, total_us=total_us), scenario=scenario, logs=[])
         opened = RunDirectory.open(path)
         runs.append(ReportRun.of(measure_in_detail(opened), number))
-    assert bool(control_cautions(runs)) == warned, why
+    assert bool(check_controls(runs)) == warned, why

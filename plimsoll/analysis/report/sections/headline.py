@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plimsoll.analysis.page.section import Caution, HeadlineFigure, Section, Sentence
+from plimsoll.analysis.evidence.finding import Finding
+from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
 from plimsoll.analysis.report.measured_run import ReportRun, Values
-from plimsoll.analysis.report.run_cautions import BOUND_NEEDS
+from plimsoll.analysis.report.run_findings import BOUND_NEEDS
 from plimsoll.analysis.statistics.percentiles import MILLION, P999, PERCENTILES, TimeFigures, fewest, rank
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import (
@@ -41,14 +42,14 @@ class Headline(Section):
     layout: str = "headline"
 
 
-def headline(run: ReportRun, cautions: Sequence[Caution]) -> Headline:
-    """Return a run in large; its notes are among `cautions`."""
+def headline(run: ReportRun, found: Sequence[Finding]) -> Headline:
+    """Return a run in large; its notes are among what was `found`."""
     scripted = scripted_figures(run)
     return Headline(
         sentences=[Sentence(scripted_sentence(run) or sentence(run))],
         figures=scripted or _percentiles(run),
         caption="" if scripted else _footnote(run),
-        notes=[caution.text for caution in cautions if caution.level == Severity.NOTE],
+        notes=[finding.sentence for finding in found if finding.level == Severity.NOTE],
     )
 
 

@@ -7,7 +7,7 @@ from statistics import median
 
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 from plimsoll.analysis.report.measured_run import ReportRun, Values
-from plimsoll.analysis.report.run_cautions import company_of
+from plimsoll.analysis.report.run_findings import company_of
 from plimsoll.analysis.report.runs import (
     AMONG,
     FAILURES_COUNT,

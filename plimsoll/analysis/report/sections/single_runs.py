@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean
 
-from plimsoll.analysis.page.section import Caution, Row, Section, Table
+from plimsoll.analysis.evidence.finding import Finding
+from plimsoll.analysis.page.section import Row, Section, Table
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.run_cautions import together_of
+from plimsoll.analysis.report.run_findings import together_of
 from plimsoll.analysis.report.runs import FAILURES_COUNT, ScenarioRuns
 from plimsoll.analysis.report.sections.headline import scripted_line
 from plimsoll.analysis.statistics.routes import GrinderRow, RouteFigures
@@ -110,16 +111,16 @@ def run_list(scenarios: Sequence[ScenarioRuns], runs: Sequence[ReportRun]) -> li
 def run_details(
     scenarios: Sequence[ScenarioRuns],
     runs: Sequence[ReportRun],
-    cautions: Mapping[int, Sequence[Caution]],
+    findings: Mapping[int, Sequence[Finding]],
 ) -> list[Section]:
-    """Return the details of each run, by group where there are groups; `cautions` by the run's number."""
+    """Return the details of each run, by group where there are groups; `findings` by the run's number."""
     if len(runs) == 1:
         return [_details(runs[0], "Tables, and what was run")]
     found = {
         run.number: replace(
             _details(run, run.label),
             colour=run.colour,
-            notes=[one.text for one in cautions[run.number] if one.level == Severity.NOTE],
+            notes=[one.sentence for one in findings[run.number] if one.level == Severity.NOTE],
         )
         for run in runs
     }

@@ -5,10 +5,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.storage import described, differing
 from plimsoll.analysis.page.chart import Chart, Json, axis, choose_scale, colour_of, layout, log_ticks, points
-from plimsoll.analysis.page.section import Caution, Row, Section, Table
-from plimsoll.analysis.report.comparison_cautions import compress_ratios
+from plimsoll.analysis.page.section import Row, Section, Table
+from plimsoll.analysis.report.comparison_findings import compress_ratios
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import MANY
 from plimsoll.common.errors import RunDirectoryError, Severity
@@ -196,7 +197,7 @@ def volume_sections(fileio: Cells, rounds: Sequence[VolumeRound], runs: Sequence
     volumes = Section(
         charts=[chart] if chart else [],
         tables=[table for table in tables if table],
-        cautions=[Caution(Severity.WARN, trouble) for trouble in fileio.troubles],
+        findings=[Finding(Severity.WARN, trouble) for trouble in fileio.troubles],
     )
     filled = rounds_table(rounds)
     return [volumes, *([Section(filled.title, tables=[filled], layout="fold")] if filled else [])]

@@ -1,4 +1,4 @@
-"""What is doubtful, missing or unfinished among several runs: cautions, each with its remedy."""
+"""What is doubtful, missing or unfinished among several runs: findings, each with its remedy."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from plimsoll.analysis.evidence.storage import (
     drive_findings,
     precondition_findings,
 )
-from plimsoll.analysis.page.section import Caution, Section
+from plimsoll.analysis.page.section import Section
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.windows import PHASES
@@ -51,19 +51,19 @@ _MOST_UNDONE = 8  # failures that are named
 Line = dict[str, Any]
 
 
-def find_comparison_cautions(
+def check_comparison(
     scenarios: Sequence[ScenarioRuns], figures: Sequence[ScenarioFigures], unreadable: Sequence[str]
-) -> list[Caution]:
-    """Return the cautions on all runs together, the gravest first. Texts are hostile."""
+) -> list[Finding]:
+    """Return the findings on all runs together, the gravest first. Texts are hostile."""
     runs = [run for scenario in scenarios for run in scenario.runs]
-    found = [Caution(Severity.BAD, f"Left out, since it cannot be read: {problem}") for problem in unreadable]
+    found = [Finding(Severity.BAD, f"Left out, since it cannot be read: {problem}") for problem in unreadable]
     found += _emulated(runs)
-    found += _findings(scenarios)
+    found += _evidence(scenarios)
     found += _different_scenarios(scenarios)
-    found += [caution for scenario in scenarios for caution in _few_repeats(scenario)]
+    found += [finding for scenario in scenarios for finding in _few_repeats(scenario)]
     found += _moving_facts(runs)
     found += [
-        Caution(Severity.WARN, f"{repeat.run.label}: without the observers' counters: {repeat.trouble}")
+        Finding(Severity.WARN, f"{repeat.run.label}: without the observers' counters: {repeat.trouble}")
         for scenario in figures
         for backend in scenario.backends
         for repeat in backend.repeats
@@ -75,38 +75,40 @@ def find_comparison_cautions(
 def comparison_section(
     scenarios: Sequence[ScenarioRuns],
     figures: Sequence[ScenarioFigures],
-    unreadable: Sequence[str],
+    found: Sequence[Finding],
     is_unfinished: bool,
 ) -> Section:
-    """Return the cautions on all runs together; `is_unfinished`: report that an experiment has not ended."""
+    """Return all findings on all runs together, `found` before.
+
+    `is_unfinished`: the page says already that an experiment has not ended.
+    """
     runs = [run for scenario in scenarios for run in scenario.runs]
     return Section(
-        cautions=[
-            *find_comparison_cautions(scenarios, figures, unreadable),
-            *missing_cautions(scenarios, figures, told=is_unfinished),
-            *control_cautions(runs),
-            *cache_notes(scenarios),
+        findings=[
+            *found,
+            *check_missing(scenarios, figures, is_unfinished),
+            *check_controls(runs),
+            *check_caches(scenarios),
         ]
     )
 
 
-def count_doubts(scenarios: Sequence[ScenarioRuns], cautions: Sequence[Caution]) -> int:
+def count_doubts(scenarios: Sequence[ScenarioRuns], found: Sequence[Finding]) -> int:
     """Return how many grave reasons there are not to trust what the runs say beside one another.
 
-    `cautions` are those on all of them. A limit that a run did not keep is not a caution.
+    `found` are the findings on all of them. A limit that a run did not keep is no such reason.
     """
-    said = {caution.text for caution in cautions if caution.level == Severity.BAD}
     runs = [run for scenario in scenarios for run in scenario.runs]
-    said |= {one.sentence for run in runs for one in run.findings if one.level == Severity.BAD}
-    return len(said)
+    every = (*found, *(one for run in runs for one in run.findings))
+    return len({one.sentence for one in every if one.level == Severity.BAD})
 
 
-def _emulated(runs: Sequence[ReportRun]) -> list[Caution]:
+def _emulated(runs: Sequence[ReportRun]) -> list[Finding]:
     said: dict[str, list[str]] = {}
     for backend, what in {run.backend: run.emulated for run in runs if run.emulated}.items():
         said.setdefault(what, []).append(backend)
     return [
-        Caution(
+        Finding(
             Severity.WARN,
             f"{listed(names)} {'is' if len(names) == 1 else 'are'} emulated ({what}): a faster disk that was "
             "slowed down. It shows what such storage does to a site in kind, not in figures.",
@@ -115,7 +117,7 @@ def _emulated(runs: Sequence[ReportRun]) -> list[Caution]:
     ]
 
 
-def _findings(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
+def _evidence(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
     """Return what keeps the runs from being evidence, by themselves and beside one another."""
     runs = [run for scenario in scenarios for run in scenario.runs]
     found = [finding for run in runs for finding in run.findings if finding.kind in _OF_ALL]
@@ -130,7 +132,7 @@ def _findings(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
         for other in named[1:]:
             sides = [named[0].runs, other.runs]
             found += side_findings(sides[0], sides[1], scenario.name, (named[0].called, other.called))
-    return [Caution(finding.level, finding.sentence) for finding in found]
+    return found
 
 
 def _failed_measures(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
@@ -161,17 +163,17 @@ def _tried(runs: Sequence[ReportRun]) -> dict[tuple[str, str], tuple[int, int]]:
     return counts
 
 
-def _different_scenarios(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
+def _different_scenarios(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
     named = {scenario.name: {backend.name for backend in scenario.named} for scenario in scenarios}
     everyone = set().union(*named.values()) if named else set()
     return [
-        Caution(Severity.WARN, f"{name} did not run on {', '.join(sorted(everyone - backends))}.")
+        Finding(Severity.WARN, f"{name} did not run on {', '.join(sorted(everyone - backends))}.")
         for name, backends in named.items()
         if backends and everyone - backends
     ]
 
 
-def _few_repeats(scenario: ScenarioRuns) -> list[Caution]:
+def _few_repeats(scenario: ScenarioRuns) -> list[Finding]:
     once = [backend.name for backend in scenario.named if len(backend.runs) == 1]
     if len(scenario.named) < 2 or not once:
         return []
@@ -179,10 +181,10 @@ def _few_repeats(scenario: ScenarioRuns) -> list[Caution]:
         f"{scenario.name} ran only once on {listed(once, _MOST_NAMED)}: whether a difference is due to the "
         "storage or to this one run is unknown. Repeat it at least four times."
     )
-    return [Caution(Severity.WARN, text)]
+    return [Finding(Severity.WARN, text)]
 
 
-def _moving_facts(runs: Sequence[ReportRun]) -> list[Caution]:
+def _moving_facts(runs: Sequence[ReportRun]) -> list[Finding]:
     facts: dict[str, list[object]] = {}
     for run in runs:
         storage = run.directory.facts.storage
@@ -195,13 +197,13 @@ def _moving_facts(runs: Sequence[ReportRun]) -> list[Caution]:
         if keys:
             shown = ", ".join(keys[:_MOST_KEYS]) + (" and more" if len(keys) > _MOST_KEYS else "")
             found.append(
-                Caution(Severity.WARN, f"{backend} was not the same in all its runs: {shown} changed.")
+                Finding(Severity.WARN, f"{backend} was not the same in all its runs: {shown} changed.")
             )
     return found
 
 
-def control_cautions(runs: Sequence[ReportRun]) -> list[Caution]:
-    """Return a caution where the medians of the downloads differ by more than 5 %; names are hostile.
+def check_controls(runs: Sequence[ReportRun]) -> list[Finding]:
+    """Return a finding where the medians of the downloads differ by more than 5 %; names are hostile.
 
     A download within a crowd is compared with its like only.
     """
@@ -209,10 +211,10 @@ def control_cautions(runs: Sequence[ReportRun]) -> list[Caution]:
     for run in runs:
         if run.directory.facts.is_control:
             by_scenario.setdefault(run.directory.facts.scenario, []).append(run)
-    return [caution for scenario, of in by_scenario.items() for caution in _of(scenario, of)]
+    return [finding for scenario, of in by_scenario.items() for finding in _of(scenario, of)]
 
 
-def _of(scenario: str, runs: Sequence[ReportRun]) -> Iterator[Caution]:
+def _of(scenario: str, runs: Sequence[ReportRun]) -> Iterator[Finding]:
     medians_ms = {
         run.label: median_ms
         for run in runs
@@ -234,22 +236,22 @@ def _of(scenario: str, runs: Sequence[ReportRun]) -> Iterator[Caution]:
         "from the disks and not from memory, or the network or the processors differ too: find out which "
         "before you blame the storage for anything else."
     )
-    yield Caution(Severity.WARN, text)
+    yield Finding(Severity.WARN, text)
 
 
-def missing_cautions(
-    scenarios: Sequence[ScenarioRuns], figures: Sequence[ScenarioFigures], told: bool = False
-) -> list[Caution]:
+def check_missing(
+    scenarios: Sequence[ScenarioRuns], figures: Sequence[ScenarioFigures], is_unfinished: bool
+) -> list[Finding]:
     """Return what is missing among all runs together, or cannot be. Texts are hostile.
 
-    `told`: that an experiment has not ended is already reported.
+    `is_unfinished`: that an experiment has not ended is already reported.
     """
     runs = [run for scenario in scenarios for run in scenario.runs]
     if len(runs) < 2:
         return []
-    found = [*([] if told else _unfinished(runs)), *_uneven(scenarios), *_clocks(runs)]
+    found = [*([] if is_unfinished else _unfinished(runs)), *_uneven(scenarios), *_clocks(runs)]
     found += [text for each in figures for text in _thinner(each)]
-    return [Caution(Severity.WARN, text) for text in found]
+    return [Finding(Severity.WARN, text) for text in found]
 
 
 def find_lost_runs(folder: Path) -> list[str]:
@@ -424,7 +426,7 @@ def has_arc(run: ReportRun) -> bool:
     return hits is not None and bool((hits >= 0).any())
 
 
-def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
+def check_caches(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
     """Return a note on the backends that lie on ZFS and were observed, but have no figures of their cache."""
     by_name: dict[str, list[ReportRun]] = {}
     for scenario in scenarios:
@@ -444,7 +446,7 @@ def cache_notes(scenarios: Sequence[ScenarioRuns]) -> list[Caution]:
         f"{listed(names)} {lie} on ZFS, but nothing is known of {their} (ARC): zfs-fuse has no arcstats, or "
         "they were not observed."
     )
-    return [Caution(Severity.NOTE, text)]
+    return [Finding(Severity.NOTE, text)]
 
 
 def compress_ratios(runs: Sequence[ReportRun]) -> dict[str, str]:

@@ -1,15 +1,15 @@
-"""What is doubtful about one run: cautions, each with its remedy, shown before any figure.
+"""What is doubtful about one run: findings, each with its remedy, shown before any figure.
 
 They are of what it sent and got, of damage in its directory, and of those that ran together with it.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from plimsoll.analysis.evidence.answers import log_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.page.section import Caution
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.statistics.percentiles import P999, fewest
 from plimsoll.common.errors import Severity, gravest_first
@@ -23,56 +23,55 @@ _MOST_NAMES = 4
 _CLOCK_SLACK_S = 1.0
 _SLACK_S = 1.0
 
+_Found = Iterator[tuple[Severity, str]]
 
-def find_all_run_cautions(run: ReportRun) -> list[Caution]:
-    """Return all cautions on a run, also on its shards, files and companions, the gravest first (hostile)."""
-    merged = run.directory.facts.merged
-    found = [
-        *find_run_cautions(run),
-        *(Caution(one.level, one.text) for one in (merged.says if merged else ())),
+
+def check_run(run: ReportRun) -> list[Finding]:
+    """Return all findings on a run, also on its shards, files and companions, the gravest first (hostile)."""
+    merged, together = run.directory.facts.merged, run.directory.facts.together
+    remarks = [
+        *((one.level, one.text) for one in (merged.says if merged else ())),
+        *_events(run),
+        *_host(run),
+        *_clock(run),
+        *_names(run),
+        *(_companions(run, together) if together else ()),
     ]
-    damage = (*_events(run), *_host(run), *_clock(run), *_names(run))
-    found += [Caution(level, text) for level, text in damage]
-    together = run.directory.facts.together
-    return gravest_first([*found, *(_of_companions(run, together) if together else ())])
+    return gravest_first([*check_load(run), *(Finding(level, text) for level, text in remarks)])
 
 
-def find_run_cautions(run: ReportRun) -> list[Caution]:
-    """Return the cautions on what a run sent and got, the gravest first (hostile)."""
-    found = [Caution(finding.level, said_alone(finding, run)) for finding in run.findings]
+def check_load(run: ReportRun) -> list[Finding]:
+    """Return the findings on what a run sent and got, the gravest first (hostile)."""
+    # No other run is about, so that it needs no name.
+    found = [replace(one, text=one.text.replace(f"{run.name} ", "The run ", 1)) for one in run.findings]
     found += _as_logged(run) + _judged(run) + _proxies(run)
     found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
     return gravest_first(found)
 
 
-def said_alone(finding: Finding, run: ReportRun) -> str:
-    """Return the sentence where no other run is about: it needs no name."""
-    return finding.sentence.replace(f"{run.name} ", "The run ", 1)
-
-
-def _as_logged(run: ReportRun) -> list[Caution]:
+def _as_logged(run: ReportRun) -> list[Finding]:
     """Return how far the answers are from the log's: as the replay itself said it, with the likely cause."""
     scenario, summary = run.directory.facts.scenario, run.directory.summary
     said = summary.not_as_logged if summary else ""
     statuses = (FindingKind.NOT_AS_LOGGED, FindingKind.PARTLY_AS_LOGGED)
-    return [Caution(Severity.BAD, said)] * bool(said) + [
-        Caution(finding.level, finding.sentence.removeprefix(f"{scenario}: "))
+    return [Finding(Severity.BAD, said)] * bool(said) + [
+        replace(finding, text=finding.text.removeprefix(f"{scenario}: "))
         for finding in log_findings([run], "the target", scenario)
         if not (said and finding.kind in statuses)
     ]
 
 
-def _judged(run: ReportRun) -> list[Caution]:
+def _judged(run: ReportRun) -> list[Finding]:
     """Return the limits of `bin/replay run --fail-over` that were not kept."""
     levels = {"exceeded": Severity.BAD, "not judged": Severity.WARN}
     return [
-        Caution(levels[one.outcome], f"Limit {one.limit} {one.outcome}: {one.says}.")
+        Finding(levels[one.outcome], f"Limit {one.limit} {one.outcome}: {one.says}.")
         for one in (run.directory.summary.limits if run.directory.summary else [])
         if one.outcome in levels
     ]
 
 
-def _proxies(run: ReportRun) -> list[Caution]:
+def _proxies(run: ReportRun) -> list[Finding]:
     clients = run.directory.facts.clients
     if clients is None or not clients.proxies:
         return []
@@ -81,36 +80,36 @@ def _proxies(run: ReportRun) -> list[Caution]:
     text = f"The log has {proxies} in place of many visitors', with {part} % of the requests. "
     if clients.spread_over:
         text += f"They were spread over {clients.spread_over:,} clients; which sent which was drawn."
-        return [Caution(Severity.NOTE, text)]
+        return [Finding(Severity.NOTE, text)]
     text += (
         "They were sent as the log's own clients (--clients log), so that visitors waited for one another."
     )
-    return [Caution(Severity.WARN, text)]
+    return [Finding(Severity.WARN, text)]
 
 
-def _killed(run: ReportRun) -> list[Caution]:
+def _killed(run: ReportRun) -> list[Finding]:
     if not run.directory.killed:
         return []
     records = counted(run.directory.requests.count, "request")
-    return [Caution(Severity.NOTE, f"Only the {records} on disk are known; up to a second is missing.")]
+    return [Finding(Severity.NOTE, f"Only the {records} on disk are known; up to a second is missing.")]
 
 
-def _sample_size(run: ReportRun) -> list[Caution]:
+def _sample_size(run: ReportRun) -> list[Finding]:
     requests = run.statistics.requests
     if requests < fewest(P999):
         scripted = not run.directory.facts.logs
         verb = "Import" if run.directory.facts.from_log else "Replay"
         longer = "Look at the steps." if scripted else f"{verb} a longer part of the log."
         text = f"Only {counted(requests, 'request')}: a p99.9 needs 1,000. {longer}"
-        return [Caution(Severity.NOTE if scripted else Severity.WARN, text)]
+        return [Finding(Severity.NOTE if scripted else Severity.WARN, text)]
     if requests < BOUND_NEEDS:
         few = counted(requests, "request")
         text = f"{few} are enough for a p99.9, but not for its upper bound, which takes 3,688."
-        return [Caution(Severity.NOTE, text)]
+        return [Finding(Severity.NOTE, text)]
     return []
 
 
-def _failures(run: ReportRun) -> list[Caution]:
+def _failures(run: ReportRun) -> list[Finding]:
     figures = run.statistics
     failures, requests = figures.failures, figures.requests
     if not failures:
@@ -130,10 +129,10 @@ def _failures(run: ReportRun) -> list[Caution]:
         f"{counted(failures, 'request')} of {requests:,} failed ({share(failures, requests)}): "
         f"{', '.join(kinds)}. {counts}"
     )
-    return [Caution(Severity.BAD if failures > requests * _MISMATCH_SHARE else Severity.WARN, text)]
+    return [Finding(Severity.BAD if failures > requests * _MISMATCH_SHARE else Severity.WARN, text)]
 
 
-def _waiting(run: ReportRun) -> list[Caution]:
+def _waiting(run: ReportRun) -> list[Finding]:
     figures, found = run.statistics, []
     own, capped = figures.client_queued, figures.queued - figures.client_queued
     if own:
@@ -144,7 +143,7 @@ def _waiting(run: ReportRun) -> list[Caution]:
             f"{wait.shown('max', milliseconds)}. The wait is part of the response time, but not the server's "
             f"doing: without it, p99.9 is {unqueued.shown('p99.9', milliseconds)}."
         )
-        found.append(Caution(Severity.NOTE, text))
+        found.append(Finding(Severity.NOTE, text))
     if capped:
         text = (
             f"{counted(capped, 'request')} ({share(capped, figures.requests)}) waited for a free connection. "
@@ -152,11 +151,11 @@ def _waiting(run: ReportRun) -> list[Caution]:
             "--max-connections, and the limit of open files with it (ulimit -n)."
         )
         many = capped > figures.requests * _MISMATCH_SHARE
-        found.append(Caution(Severity.WARN if many else Severity.NOTE, text))
+        found.append(Finding(Severity.WARN if many else Severity.NOTE, text))
     return found
 
 
-def _not_sent(run: ReportRun) -> list[Caution]:
+def _not_sent(run: ReportRun) -> list[Finding]:
     found = []
     facts = run.directory.facts
     left_out = "not imported" if facts.from_log else "not sent"
@@ -165,7 +164,7 @@ def _not_sent(run: ReportRun) -> list[Caution]:
         text = (
             f"{counted(rejected, 'log line')} did not parse and {_was(rejected)} {left_out}; see rejects.log."
         )
-        found.append(Caution(Severity.NOTE, text))
+        found.append(Finding(Severity.NOTE, text))
     summary = run.directory.summary
     if summary is None:
         return found
@@ -174,29 +173,29 @@ def _not_sent(run: ReportRun) -> list[Caution]:
         total = sum(skipped.values())
         reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items())
         text = f"{counted(total, 'request')} of the log {_was(total)} {left_out}: {reasons}."
-        found.append(Caution(Severity.WARN if "cap_reached" in skipped else Severity.NOTE, text))
+        found.append(Finding(Severity.WARN if "cap_reached" in skipped else Severity.NOTE, text))
     unsent = summary.requests.unsent
     if unsent is None:
-        found.append(Caution(Severity.WARN, "The run ended with an unknown number of requests unsent."))
+        found.append(Finding(Severity.WARN, "The run ended with an unknown number of requests unsent."))
     if unsent:
         text = f"{counted(unsent, 'request')} would have been due after the run ended."
-        found.append(Caution(Severity.WARN, text))
+        found.append(Finding(Severity.WARN, text))
     return found
 
 
-def _limits(run: ReportRun) -> list[Caution]:
+def _limits(run: ReportRun) -> list[Finding]:
     found = []
     if run.directory.facts.loop == "closed":
         text = (
             "A closed loop: a slow server slowed the load down, so the percentiles are kinder than those of "
             "visitors, who do not wait for one another. Compare only with runs of the same kind."
         )
-        found.append(Caution(Severity.NOTE, text))
+        found.append(Finding(Severity.NOTE, text))
     if run.statistics.warmup:
         warmup = run.statistics.warmup
         aside = "the warm-up" if run.directory.facts.logs else "warm-up, set-up or clean-up"
         text = f"{counted(warmup, 'request')} of {aside} {_was(warmup)} left out."
-        found.append(Caution(Severity.NOTE, text))
+        found.append(Finding(Severity.NOTE, text))
     return found
 
 
@@ -204,7 +203,7 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _events(run: ReportRun) -> Iterator[tuple[Severity, str]]:
+def _events(run: ReportRun) -> _Found:
     damaged = run.values.damaged
     if damaged:
         names = ", ".join(damaged[:_MOST_NAMES]) + (" and others" if len(damaged) > _MOST_NAMES else "")
@@ -218,7 +217,7 @@ def _events(run: ReportRun) -> Iterator[tuple[Severity, str]]:
         yield Severity.WARN, f"{counted(lost, 'line')} of events.jsonl cannot be read: events may be missing."
 
 
-def _host(run: ReportRun) -> Iterator[tuple[Severity, str]]:
+def _host(run: ReportRun) -> _Found:
     found = run.host.samples
     if found.no_numbers:
         what = "field is not a number" if found.no_numbers == 1 else "fields are not numbers"
@@ -244,7 +243,7 @@ def _host(run: ReportRun) -> Iterator[tuple[Severity, str]]:
         )
 
 
-def _clock(run: ReportRun) -> Iterator[tuple[Severity, str]]:
+def _clock(run: ReportRun) -> _Found:
     facts = run.directory.facts
     if facts.started_at is None or facts.ended_at is None:
         return
@@ -259,7 +258,7 @@ def _clock(run: ReportRun) -> Iterator[tuple[Severity, str]]:
         )
 
 
-def _names(run: ReportRun) -> Iterator[tuple[Severity, str]]:
+def _names(run: ReportRun) -> _Found:
     known = len(run.directory.routes)
     nameless = sum(int(name.partition(" ")[0]) > known for name in run.statistics.routes)
     if nameless:
@@ -289,7 +288,7 @@ def company_of(runs: Sequence[ReportRun]) -> str:
     return f"At the same time on the same clone: {'; or '.join(others)}.{when}"
 
 
-def _of_companions(run: ReportRun, together: Together) -> Iterator[Caution]:
+def _companions(run: ReportRun, together: Together) -> _Found:
     crowd = [(each, each.to_s) for each in together.others if each.crowd and each.to_s is not None]
     if crowd:
         last, left_s = max(crowd, key=lambda each: each[1])
@@ -298,7 +297,7 @@ def _of_companions(run: ReportRun, together: Together) -> Iterator[Caution]:
                 f"It went on for {seconds(run.elapsed_s - left_s)} after {last.member}, its crowd, had left, "
                 "and was without it then. Make its phases longer, or set during_s: null."
             )
-            yield Caution(Severity.WARN, text)
+            yield Severity.WARN, text
     busy = run.saturation
     if busy is None:
         return
@@ -307,11 +306,11 @@ def _of_companions(run: ReportRun, together: Together) -> Iterator[Caution]:
             f"It had ended before {busy.name} began, so nothing of it met that: give it a later begin_s, or "
             "make before_s shorter."
         )
-        yield Caution(Severity.WARN, text)
+        yield Severity.WARN, text
     elif busy.stop_ns is not None and run.elapsed_s + _SLACK_S < busy.stop_ns / 1e9:
         early = seconds(busy.stop_ns / 1e9 - run.elapsed_s)
         text = f"It ended by itself {early} before {busy.name} did: there was no more for it to do."
-        yield Caution(Severity.NOTE, text)
+        yield Severity.NOTE, text
 
 
 def _shown(other: Companion) -> str:
