@@ -1,4 +1,4 @@
-"""The instance that replays a client: the function of `replay/traffic/share.go`, which decides it.
+"""The instance that replays a client: the function of `replay/traffic/clients.go`, which decides it.
 
 Both are held to the same table of clients, `replay/traffic/testdata/shares.json`.
 """

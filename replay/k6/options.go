@@ -1,5 +1,7 @@
 package k6
 
+// A script's options become flags of `replay run`.
+
 import (
 	"encoding/json"
 	"errors"

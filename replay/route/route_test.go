@@ -301,7 +301,7 @@ func TestRulesReturnRegisteredKinds(t *testing.T) {
 	for i := range kinds {
 		registered[kinds[i].name] = true
 	}
-	source, err := parser.ParseFile(token.NewFileSet(), "classifier.go", nil, 0)
+	source, err := parser.ParseFile(token.NewFileSet(), "kinds.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestRulesReturnRegisteredKinds(t *testing.T) {
 		if text, ok := result.Results[0].(*ast.BasicLit); ok && text.Kind == token.STRING {
 			found++
 			if name, _ := strconv.Unquote(text.Value); !registered[name] {
-				t.Errorf("classifier.go returns %s, which is not in kinds.go", name)
+				t.Errorf("a rule returns %s, which is not in the table of kinds", name)
 			}
 		}
 		return true

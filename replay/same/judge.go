@@ -1,5 +1,7 @@
 package same
 
+// What the answers of two sides come to: the same, different, or not to be judged.
+
 import (
 	"bytes"
 	"fmt"

@@ -1,15 +1,20 @@
 package same
 
+// One side of a comparison: it is asked, its answers are read, and its own address is taken out of its links.
+
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -203,4 +208,194 @@ type head struct{ bytes []byte }
 func (h *head) Write(p []byte) (int, error) {
 	h.bytes = append(h.bytes, p[:min(len(p), keptBytes-len(h.bytes))]...)
 	return len(p), nil
+}
+
+// Answer is what one side answered, once.
+type Answer struct {
+	Status    int
+	Headers   map[string]string // those that are compared, by name as in comparedHeaders; "" where one is not there
+	MediaType string            // text/html
+	Sent      int64             // bytes of the body as they came
+	Bytes     int64             // bytes of the body, unpacked
+	SHA256    [sha256.Size]byte // of the body, unpacked, in which the side's own links stand as they are
+	Kept      []byte            // the body, unpacked, up to keptBytes of it
+	Packed    bool              // it came in a coding that cannot be unpacked, and is compared as it came
+	Err       error             // why there is no whole answer; nothing else holds then, but perhaps Status
+}
+
+// keptBytes is how much of a body is held. What goes beyond counts in sums only.
+const keptBytes = 4 << 20
+
+// isWhole reports whether the whole body is held.
+func (a *Answer) isWhole() bool { return a.Bytes == int64(len(a.Kept)) }
+
+// isText reports whether what varies by itself in a body can be distinguished from what does not. All else, images
+// above all, is compared byte by byte.
+func (a *Answer) isText() bool {
+	kind := a.MediaType
+	switch {
+	case a.Packed:
+		return false
+	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "+json"), kind == "":
+		return true
+	case strings.HasSuffix(kind, "+xml"):
+		return !strings.HasPrefix(kind, "image/")
+	}
+	switch kind {
+	case "application/json", "application/xml", "application/javascript", "application/x-javascript", "application/ld+json":
+		return true
+	}
+	return false
+}
+
+// comparedHeaders are the headers by which two answers differ for a visitor. Last-Modified and ETag are compared as
+// present or not: they decide whether a browser's cache can ask again, but a good copy may have new times, and some
+// servers make an ETag of the inode. Dates, cookies, and what names the server or a cache are not part of a page.
+var comparedHeaders = []string{
+	"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Cache-Control", "Location", "Link",
+	"Vary", "WWW-Authenticate", "X-Robots-Tag", "Access-Control-Allow-Origin", "Last-Modified", "ETag",
+}
+
+// onlyPresent are the headers of which it is compared whether they are there.
+var onlyPresent = map[string]bool{"Last-Modified": true, "ETag": true}
+
+// headersOf returns the compared headers of an answer, spelled alike. The values of those in exact are compared, too.
+func headersOf(from http.Header, own *ownLinks, exact bool) map[string]string {
+	out := map[string]string{}
+	for _, name := range comparedHeaders {
+		value := strings.Join(from.Values(name), ", ")
+		switch {
+		case value == "":
+		case onlyPresent[name] && !(exact && name == "Last-Modified"):
+			value = "present"
+		case name == "Content-Type":
+			value = spelled(value)
+		case name == "Cache-Control" || name == "Vary":
+			value = sortedList(value)
+		case name == "Location":
+			value = fromRoot(string(own.normalise([]byte(value))))
+		default:
+			value = string(own.normalise([]byte(value)))
+		}
+		out[name] = value
+	}
+	return out
+}
+
+// spelled returns a Content-Type in small letters with one space between its parts.
+func spelled(value string) string {
+	kind, parameters, err := mime.ParseMediaType(value)
+	if err != nil {
+		return value
+	}
+	if charset, ok := parameters["charset"]; ok {
+		parameters["charset"] = strings.ToLower(charset)
+	}
+	return mime.FormatMediaType(kind, parameters)
+}
+
+// sortedList returns a list with commas between its parts in one order.
+func sortedList(value string) string {
+	parts := strings.Split(strings.ToLower(value), ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// fromRoot returns a location on the side itself without its address: /path and the whole URL lead to one place.
+func fromRoot(location string) string {
+	for _, own := range []string{"site://" + ownSite, "//" + ownSite} {
+		if rest, ok := strings.CutPrefix(location, own); ok {
+			if rest == "" {
+				return "/"
+			}
+			return rest
+		}
+	}
+	return location
+}
+
+// ownSite stands for a side's own address in what is compared.
+const ownSite = "site.invalid"
+
+// ownLinks takes a side's own name out of links, so that two sites at different addresses have the same pages. It knows
+// them plain (//shop.example), with JSON's backslashes (\/\/shop.example) and percent-encoded.
+type ownLinks struct {
+	scheme string
+	links  *regexp.Regexp
+}
+
+// ids finds what feeds and WordPress's REST interface call a post by. It is an address that leads nobody anywhere: that
+// at which the post was once written, which a clone under another name keeps, or has rewritten with all others.
+var ids = regexp.MustCompile(`(<guid isPermaLink="false">|"guid":\{"rendered":")https?:(//|\\/\\/)[^/\\<"]+`)
+
+// newOwnLinks takes a base URL's scheme and its host, with its port where that is not the scheme's own.
+func newOwnLinks(scheme, host string) *ownLinks {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port = strings.Trim(host, "[]"), ""
+	}
+	ports := map[string]string{"http": "80", "https": "443"}
+	written := regexp.QuoteMeta(name)
+	if strings.Contains(name, ":") { // IPv6
+		written = `(?:\[|%5B)` + strings.ReplaceAll(written, ":", "(?::|%3A)") + `(?:\]|%5D)`
+	}
+	switch {
+	case port == "" || port == ports[scheme]:
+		written += `(?:(?::|%3A)` + ports[scheme] + `)?`
+	default:
+		written += `(?::|%3A)` + port
+	}
+	return &ownLinks{scheme, regexp.MustCompile(`(?i)(https?(?::|%3A))?(//|\\/\\/|%2F%2F)` + written)}
+}
+
+// normalise returns a text in which links to the side itself name no host, and no scheme where it is the side's own;
+// nor do the ids of posts. A longer name that only begins like the side's own stays.
+func (o *ownLinks) normalise(text []byte) []byte {
+	if bytes.Contains(text, []byte("guid")) {
+		text = ids.ReplaceAll(text, []byte("${1}site:${2}"+ownSite))
+	}
+	var out []byte
+	done := 0
+	for _, at := range o.links.FindAllSubmatchIndex(text, -1) {
+		if continues(text[at[1]:]) {
+			continue
+		}
+		out = append(out, text[done:at[0]]...)
+		if at[2] >= 0 {
+			scheme := text[at[2]:at[3]]
+			named := bytes.TrimSuffix(bytes.TrimSuffix(bytes.ToLower(scheme), []byte("%3a")), []byte(":"))
+			if string(named) == o.scheme {
+				out = append(out, "site"...)
+				out = append(out, scheme[len(named):]...)
+			} else {
+				out = append(out, scheme...)
+			}
+		}
+		out = append(append(out, text[at[4]:at[5]]...), ownSite...)
+		done = at[1]
+	}
+	if done == 0 {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+// continues reports whether a host name goes on after the place at which it should end.
+func continues(rest []byte) bool {
+	if len(rest) == 0 {
+		return false
+	}
+	switch c := rest[0]; {
+	case c == '.' || c == ':':
+		return len(rest) > 1 && (isWord(rest[1]) && (c == '.' || isDigit(rest[1])))
+	case c == '-':
+		return true
+	case c == '%':
+		return bytes.HasPrefix(bytes.ToLower(rest), []byte("%3a")) && len(rest) > 3 && isDigit(rest[3])
+	default:
+		return isWord(c)
+	}
 }

@@ -1,12 +1,87 @@
 package traffic
 
+// Clients: numbered, divided among instances, found by what they do.
+
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
+	"math/big"
+	"sort"
 
 	"plimsoll/replay/accesslog"
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/route"
 )
+
+// clientOf numbers a client by a hash of its address and user agent: the same in every run and on every machine.
+func clientOf(host, agent []byte) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write(host)
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write(agent)
+	return h.Sum32()
+}
+
+// Share is the part of the clients that one of several instances replays, each of which reads the whole log. A client
+// is in exactly one share, with all its requests, so that its connections stay together and the union of the shares is
+// the log. The zero Share is all clients.
+type Share struct {
+	bounds []uint64 // where each instance's part begins and the last one ends, in units of 2⁻³²
+	index  int
+}
+
+const allClients = 1 << 32
+
+// NewShare returns the part from bounds[index] to bounds[index+1]. The bounds are those of all instances: they ascend
+// from 0 to 1.
+func NewShare(bounds []*big.Rat, index int) (Share, error) {
+	if len(bounds) < 2 || index < 0 || index > len(bounds)-2 {
+		return Share{}, fmt.Errorf("there is no share %d between %d bounds", index, len(bounds))
+	}
+	if bounds[0].Sign() != 0 || bounds[len(bounds)-1].Cmp(big.NewRat(1, 1)) != 0 {
+		return Share{}, fmt.Errorf("the shares go from %v to %v, and not from 0 to 1: no instance would send some of the requests",
+			bounds[0], bounds[len(bounds)-1])
+	}
+	s := Share{index: index}
+	for i, bound := range bounds {
+		if i > 0 && bound.Cmp(bounds[i-1]) <= 0 {
+			return Share{}, fmt.Errorf("the bounds of the shares are not in ascending order: %v comes after %v",
+				bound, bounds[i-1])
+		}
+		scaled := new(big.Int).Mul(bound.Num(), big.NewInt(allClients))
+		s.bounds = append(s.bounds, scaled.Div(scaled, bound.Denom()).Uint64())
+	}
+	return s, nil
+}
+
+// Instances returns how many shares there are.
+func (s Share) Instances() int { return max(1, len(s.bounds)-1) }
+
+// Index returns the number of this share, from 0.
+func (s Share) Index() int { return s.index }
+
+// Of returns the index of the instance that sends the requests of a client.
+func (s Share) Of(client uint32) int {
+	if s.bounds == nil {
+		return 0
+	}
+	place := uint64(mixed(client))
+	return sort.Search(len(s.bounds), func(i int) bool { return s.bounds[i] > place }) - 1
+}
+
+// mine reports whether this instance sends the requests of a client.
+func (s Share) mine(client uint32) bool { return s.bounds == nil || s.Of(client) == s.index }
+
+// mixed spreads the numbers of clients evenly, one to one: the finalizer of MurmurHash3 (Appleby, public domain). The
+// hash that numbers clients does not do that for its high bits, which here decide.
+func mixed(h uint32) uint32 {
+	h ^= h >> 16
+	h *= 0x85ebca6b
+	h ^= h >> 13
+	h *= 0xc2b2ae35
+	return h ^ h>>16
+}
 
 // Marked returns the clients of which mark says so of some request, whether that is sent or not, and that send at least
 // one request under this plan; in the order of these.
@@ -76,5 +151,6 @@ func (t *Traffic) once(use func(hit *exchange.LoggedRequest) bool) {
 // nobody counts nothing.
 type nobody struct{}
 
-func (nobody) Skip(string)          {}
+func (nobody) Skip(string) {}
+
 func (nobody) SkipN(string, uint64) {}

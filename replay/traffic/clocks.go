@@ -1,5 +1,7 @@
 package traffic
 
+// Clocks of servers that are apart, seen in logs of several of them.
+
 import (
 	"bytes"
 	"fmt"

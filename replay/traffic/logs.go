@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"plimsoll/replay/accesslog"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
 
@@ -194,4 +195,61 @@ func VisitorDoubt(source *accesslog.Source, format *accesslog.Format) string {
 		return field.Doubt()
 	}
 	return ""
+}
+
+// EachGet calls use for every request of the logs, in their order, until it returns false: with the target as it was sent,
+// the virtual host that the log names, if it does, and whether this is a GET that can be sent again as it was. The bytes
+// are good until the next call.
+func (l *Logs) EachGet(ctx context.Context, use func(target, vhost []byte, isGet bool) bool) error {
+	style := l.Format.TargetEscape()
+	var target []byte
+	return l.source.Each(ctx, l.Format, nil, func(r *accesslog.Request) bool {
+		target = accesslog.Unescape(target[:0], r.Target, style)
+		method := methodOf(r.Method)
+		if method == "" && !l.hasMethod {
+			method = "GET"
+		}
+		sendable := (&wire.Request{Method: method, Target: string(target)}).Unsafe() == ""
+		vhost := r.VHost
+		if len(vhost) == 0 {
+			vhost = r.URLHost
+		}
+		return use(target, vhost, method == "GET" && sendable)
+	})
+}
+
+// More than this part of the lines, and more than this many, may not be rejected without --allow-rejects. A single odd
+// line says nothing of the format, however short the log is.
+const (
+	maxRejectedShare = 0.10
+	maxRejectedLines = 1
+)
+
+// CheckDuplicates refuses logs of which one begins with all that is in another. The names are those of its files.
+func CheckDuplicates(logs *accesslog.Source, names []string) error {
+	a, b, found := logs.Duplicates()
+	if !found {
+		return nil
+	}
+	return fmt.Errorf("%s and %s hold the same requests, which would count twice: give one of them, or --allow-duplicates",
+		names[a], names[b])
+}
+
+// CheckRejects refuses a log of which too much was rejected, unless that is allowed; it shows the first rejects.
+func CheckRejects(totals accesslog.Totals, format string, first []accesslog.Reject, allowRejects bool) error {
+	if totals.Valid == 0 && totals.Failed == 0 {
+		return fmt.Errorf("the log has no requests: it holds only %d comments and empty lines", totals.Ignored)
+	}
+	if allowRejects && totals.Valid > 0 {
+		return nil
+	}
+	if totals.Valid > 0 && (totals.RejectedShare() <= maxRejectedShare || totals.Failed <= maxRejectedLines) {
+		return nil
+	}
+	text := fmt.Sprintf("lines do not match the format %q (%d of %d): give the right one with --format (FORMAT=), or --allow-rejects",
+		format, totals.Failed, totals.Failed+totals.Valid)
+	for _, r := range first[:min(3, len(first))] {
+		text += fmt.Sprintf("\n  line %d: %s", r.Line, r.Mismatch.Error())
+	}
+	return errors.New(text)
 }

@@ -1,9 +1,11 @@
 package traffic
 
+// A line of a log becomes a request; the order of the steps from the log to the engine.
+
 import (
 	"context"
-	"hash/fnv"
 	"iter"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -207,15 +209,6 @@ func (r *room[T]) next() *T {
 	return one
 }
 
-// clientOf numbers a client by a hash of its address and user agent: the same in every run and on every machine.
-func clientOf(host, agent []byte) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write(host)
-	_, _ = h.Write([]byte{0})
-	_, _ = h.Write(agent)
-	return h.Sum32()
-}
-
 // ordered returns the requests in the order in which they began, each at its own instant.
 func (t *Traffic) ordered() sequence {
 	seq := schedule.Sort(t.entries(), sortWindow)
@@ -362,4 +355,61 @@ func (t *Traffic) Err() error {
 		return *err
 	}
 	return nil
+}
+
+// maxHits bounds how many hits are kept from one loop to the next, so that a short log that is replayed many times is
+// read once.
+const maxHits = 1 << 16
+
+// firstPass keeps the hits of the first loop through a log, ready to be sent again.
+type firstPass struct {
+	hits  []*exchange.LoggedRequest
+	count uint64
+}
+
+func (p *firstPass) add(hit *exchange.LoggedRequest) {
+	p.count++
+	if len(p.hits) < maxHits {
+		p.hits = append(p.hits, hit)
+	}
+}
+
+// isWhole reports whether all hits of the log are there.
+func (p *firstPass) isWhole() bool { return p.count == uint64(len(p.hits)) }
+
+// entries returns the hits once more, and counts the log's other lines once more.
+func (p *firstPass) entries(counts Counter, skipped map[string]uint64) sequence {
+	skipped = maps.Clone(skipped)
+	return func(yield func(entry) bool) {
+		for _, hit := range p.hits {
+			if !yield(entry{Value: hit}) {
+				return
+			}
+		}
+		for reason, n := range skipped {
+			counts.SkipN(reason, n)
+		}
+	}
+}
+
+// mostTexts bounds how many texts are kept; past it all are forgotten.
+const mostTexts = 1 << 14
+
+// texts keeps what logs repeat from line to line: hosts, browsers, pages that link. Each is unescaped and stored once.
+type texts struct{ known map[string]string }
+
+// of returns the text that a log has in its own escapes; "" for the dash that stands for nothing.
+func (t *texts) of(raw []byte, style accesslog.Escape) string {
+	if text, ok := t.known[string(raw)]; ok {
+		return text
+	}
+	text := string(accesslog.Unescape(nil, raw, style))
+	if text == "-" {
+		text = ""
+	}
+	if t.known == nil || len(t.known) >= mostTexts {
+		t.known = map[string]string{}
+	}
+	t.known[string(raw)] = text
+	return text
 }

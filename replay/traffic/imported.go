@@ -1,5 +1,7 @@
 package traffic
 
+// What a log with durations says was served, as records.
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,7 @@
 package traffic
 
+// Addresses behind which are many visitors, and the clients over which their requests are spread.
+
 import (
 	"cmp"
 	"context"
