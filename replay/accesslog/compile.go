@@ -1,8 +1,12 @@
 package accesslog
 
+// A format string becomes a list of operations.
+
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -263,4 +267,272 @@ func unescapeFormat(s string) string {
 		}
 	}
 	return string(out)
+}
+
+// specifiers are all that may follow a percent sign.
+//
+// %B, %Y and %l are ours: the body of the request, its content type and its length. goaccess has no use for them.
+const specifiers = "xtdveChrmUqHsbRuKkMLTDnBYl^~"
+
+const specifierList = "%x %t %d %v %e %C %h %r %m %U %q %H %s %b %R %u %K %k %M %L %T %D %n %B %Y %l %^ %~"
+
+// op is one step of a program.
+type op struct {
+	kind      opKind
+	spec      byte   // the specifier's letter
+	delim     byte   // the character that ends the field
+	toEnd     bool   // the field ends with the line instead
+	afterTime bool   // opSkip: what is skipped may be a fraction or a UTC offset
+	point     bool   // opSkip: and it comes after a decimal point
+	received  bool   // opDuration: whoever writes it logs when a request came
+	list      bool   // opDuration: nginx may have written several
+	overrides bool   // opHost: this is a better client than one that was read before
+	quotes    bool   // the field may be in quotes, with delimiters in them
+	count     int32  // opLiteral: characters to skip
+	set       string // opForwarded: characters between addresses; opLack: what is lacking
+}
+
+type opKind uint8
+
+const (
+	opLiteral opKind = iota
+	opSkip
+	opSpace
+	opForwarded
+	opDate
+	opTime
+	opDateTime
+	opHost
+	opRequest
+	opMethod
+	opURL
+	opQuery
+	opProtocol
+	opStatus
+	opBytes
+	opReferer
+	opAgent
+	opVHost
+	opUser
+	opDuration
+	opBody
+	opBodyType
+	opBodyBytes
+	opLack  // a comment names no field of a kind that a request needs
+	opOther // a field that a replay has no use for
+)
+
+func opOf(spec byte) opKind {
+	switch spec {
+	case '^':
+		return opSkip
+	case '~':
+		return opSpace
+	case 'd':
+		return opDate
+	case 't':
+		return opTime
+	case 'x':
+		return opDateTime
+	case 'h':
+		return opHost
+	case 'r':
+		return opRequest
+	case 'm':
+		return opMethod
+	case 'U':
+		return opURL
+	case 'q':
+		return opQuery
+	case 'H':
+		return opProtocol
+	case 's':
+		return opStatus
+	case 'b':
+		return opBytes
+	case 'R':
+		return opReferer
+	case 'u':
+		return opAgent
+	case 'v':
+		return opVHost
+	case 'e':
+		return opUser
+	case 'L', 'T', 'D', 'n':
+		return opDuration
+	case 'B':
+		return opBody
+	case 'Y':
+		return opBodyType
+	case 'l':
+		return opBodyBytes
+	}
+	return opOther
+}
+
+// specifierNames are the strings that a Mismatch names a specifier by, so that rejecting allocates nothing.
+var specifierNames = func() (names [128]string) {
+	for i := range names {
+		names[i] = "%" + string(rune(i))
+	}
+	return names
+}()
+
+// derive works out what follows from the format as a whole.
+func (p *program) derive() {
+	each := func(f func(op)) {
+		for _, o := range p.ops {
+			f(o)
+		}
+		for _, ops := range p.keys {
+			for _, o := range ops {
+				f(o)
+			}
+		}
+	}
+	if p.resolution == 0 {
+		p.resolution = time.Hour
+		finest := func(d time.Duration) { p.resolution = min(p.resolution, d) }
+		each(func(o op) {
+			switch o.kind {
+			case opTime:
+				finest(p.time.resolution())
+			case opDateTime:
+				finest(p.dateTime.resolution())
+			case opDate:
+				finest(p.date.resolution())
+			case opSkip:
+				if o.point {
+					finest(time.Millisecond)
+				}
+			}
+		})
+	}
+	each(func(o op) { p.hasBodies = p.hasBodies || o.kind == opBody })
+	if _, ok := presetNamed(p.name); !ok {
+		each(func(o op) {
+			if o.kind == opDuration && o.spec != 'D' && !o.received && !p.logsStart() {
+				p.logTime = Finished
+			}
+		})
+		for i := range p.ops {
+			p.ops[i].list = p.ops[i].kind == opDuration && p.ops[i].delim == ' '
+		}
+		if len(p.keys) > 0 {
+			p.escape = EscapeNone
+			p.zeroStatus = true
+			p.logTime = Finished
+			if p.logsStart() {
+				p.logTime = Received
+			}
+		}
+	}
+}
+
+// logsStart reports whether the format is that of a server known to log when a request came: HAProxy with its five times,
+// Traefik with ms behind the last, and JSON whose key of the time says so.
+func (p *program) logsStart() bool {
+	for key, ops := range p.keys {
+		name := strings.ToLower(key[strings.LastIndexByte(key, '.')+1:])
+		for _, o := range ops {
+			if (o.kind == opDateTime || o.kind == opDate) && strings.HasPrefix(name, "start") {
+				return true
+			}
+		}
+	}
+	return strings.Contains(p.log, "/%L") || strings.Contains(p.log, "%Lms")
+}
+
+// durationUnit returns the unit of %L, %T, %D or %n in nanoseconds.
+func durationUnit(spec byte) int64 {
+	switch spec {
+	case 'L':
+		return int64(time.Millisecond)
+	case 'T':
+		return int64(time.Second)
+	case 'D':
+		return int64(time.Microsecond)
+	}
+	return 1
+}
+
+func inSet(set string, c byte) bool { return strings.IndexByte(set, c) >= 0 }
+
+// fieldsPrefix is what a comment begins with that names the fields of the lines after it (W3C's extended log format).
+const fieldsPrefix = "#Fields:"
+
+// w3cFields are the fields that a replay has a use for; all others are skipped.
+var w3cFields = map[string]string{
+	"date": "%d", "time": "%t", "c-ip": "%h", "cs-method": "%m", "cs-uri-stem": "%U", "cs-uri-query": "%q",
+	"cs(User-Agent)": "%u", "cs(Referer)": "%R", "cs-host": "%v", "cs(Host)": "%v", "sc-status": "%s", "sc-bytes": "%b",
+	"time-taken": "%L", // as IIS has it
+}
+
+// comment follows a line that is a comment: one that names fields holds from there on, as IIS writes one each time it
+// starts, or its fields are changed.
+func (f *Format) comment(line []byte) {
+	if !f.base.namesFields || !bytes.HasPrefix(line, []byte(fieldsPrefix)) {
+		return
+	}
+	if !bytes.Equal(line, f.named) || f.program == f.base {
+		f.named, f.program = bytes.Clone(line), f.base.withFields(string(line[len(fieldsPrefix):]))
+	}
+}
+
+// from starts at a line whose fields a comment before it names; nil: none does.
+func (f *Format) from(comment []byte) {
+	f.program = f.base
+	f.comment(comment)
+}
+
+// withFields returns the program that reads these fields. What it lacks is reported for each line.
+func (p *program) withFields(names string) *program {
+	fields := strings.Fields(names)
+	separator := " "
+	if strings.Contains(strings.TrimSpace(names), "\t") {
+		separator = "\t"
+	}
+	formats := make([]string, len(fields))
+	for i, name := range fields {
+		switch formats[i] = w3cFields[name]; {
+		case formats[i] == "":
+			formats[i] = "%^"
+		case name == "time-taken" && slices.Contains(fields, "sc-servicename"): // NetScaler, by Citrix's guide
+			formats[i] = "%T"
+		}
+	}
+	q := *p
+	q.ops, _ = compileOps(strings.Join(formats, separator))
+	for i := range q.ops {
+		q.ops[i].quotes = q.ops[i].kind != opLiteral // IIS Advanced Logging and others write texts with spaces in quotes
+	}
+	if lacks := lacking(fields); lacks != "" {
+		q.ops = []op{{kind: opLack, set: lacks}}
+	}
+	return &q
+}
+
+// lacking says which field that a request needs is not among the named ones; "" for none.
+func lacking(fields []string) string {
+	for _, name := range []string{"date", "time", "c-ip", "cs-method", "cs-uri-stem"} {
+		if !slices.Contains(fields, name) {
+			return "does not name " + name + ", which a request needs"
+		}
+	}
+	return ""
+}
+
+// lastFields returns the last comment of a text that names fields; the text begins with a line.
+func lastFields(text []byte) []byte {
+	for end := len(text); ; {
+		at := bytes.LastIndex(text[:end], []byte(fieldsPrefix))
+		if at < 0 {
+			return nil
+		}
+		if at == 0 || text[at-1] == '\n' {
+			line, _, _ := bytes.Cut(text[at:], []byte{'\n'})
+			return line
+		}
+		end = at
+	}
 }

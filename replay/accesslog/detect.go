@@ -1,12 +1,18 @@
 package accesslog
 
+// Which format a log has: found by trying each on its first lines, and doubted where it only seems to fit.
+
 import (
 	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"text/tabwriter"
+
+	"plimsoll/replay/redact"
 )
 
 // ErrUnknownFormat is what Detect's error is when no preset reads the log.
@@ -166,4 +172,253 @@ func lookalike(lines [][]byte) (name, log string) {
 		}
 	}
 	return name, log
+}
+
+// doubt says what speaks against the format in a line that it reads: a host that is not a host name, a client that
+// is not an address although an address follows; "" where nothing does.
+func (f *Format) doubt(line []byte, r *Request) string {
+	if strings.HasPrefix(f.log, "%v:%^ ") && !beginsWithPort(line) {
+		return "%v at column 1 is not a host with its port"
+	}
+	if host, _ := cutPort(r.VHost); r.VHost != nil && !isHostName(host) {
+		return "%v is not a host name: " + quoted(r.VHost)
+	}
+	if n := len(f.ops); n > 0 && f.ops[n-1].kind == opBytes && f.ops[n-1].toEnd && r.Bytes == 0 {
+		last := trimSpace(line[bytes.LastIndexByte(line, ' ')+1:])
+		if size, ok := parseUint(last); !isDash(last) && (!ok || size > 0) {
+			return "the line goes on after %b"
+		}
+	}
+	if !plausibleHost(r.Host) {
+		return "%h is not a client: " + quoted(r.Host)
+	}
+	if bytes.HasPrefix(line, fmt.Appendf(nil, "[%s]:", r.Host)) {
+		return "%h is the virtual host: a port follows " + quoted(r.Host)
+	}
+	words := wordsBeforeTime(line)
+	if r.VHost == nil && len(words) == 3 && bytes.IndexByte(words[1], '.') > 0 && hostWord.Match(words[1]) {
+		return "a host name stands where %v may be, and is skipped: " + quoted(words[1])
+	}
+	if isAddress(r.Host) {
+		return ""
+	}
+	for _, w := range words[min(1, len(words)):] {
+		if isAddress(w) {
+			return "%h is not an address, and one follows it: " + quoted(r.Host)
+		}
+	}
+	name, _ := cutPort(r.Host)
+	if len(words) != 3 && (!isHostName(name) || len(words) > 3 && bytes.IndexByte(name, '.') < 0) {
+		return "%h is neither an address nor the name of a client: " + quoted(r.Host)
+	}
+	return ""
+}
+
+// plausibleHost keeps a format from matching by accident: no client is called "-" or has a quote in its name.
+func plausibleHost(b []byte) bool {
+	if len(b) == 0 || isDash(b) {
+		return false
+	}
+	for _, c := range b {
+		if c <= ' ' || inSet(`"[](){}<>,;=/|`, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// beginsWithPort reports whether the first word of a line is a host and its port.
+func beginsWithPort(line []byte) bool {
+	word, _, _ := bytes.Cut(line, []byte{' '})
+	host, port := cutPort(word)
+	return port != nil && isHostName(host)
+}
+
+// cutPort cuts the port off a host; nil where it has none.
+func cutPort(b []byte) (host, port []byte) {
+	at := bytes.LastIndexByte(b, ':')
+	if at < 0 || at == len(b)-1 || isAddress(b) {
+		return b, nil
+	}
+	for _, c := range b[at+1:] {
+		if !isDigit(c) {
+			return b, nil
+		}
+	}
+	return b[:at], b[at+1:]
+}
+
+// isHostName reports whether b may stand in a Host header, without its port: a name, or an address.
+func isHostName(b []byte) bool {
+	b, _, _ = bytes.Cut(b, []byte{'%'}) // the zone of an IPv6 address
+	if bare := bytes.TrimSuffix(bytes.TrimPrefix(b, []byte{'['}), []byte{']'}); isAddress(bare) {
+		return true
+	}
+	letters := false
+	for _, c := range b {
+		switch {
+		case c|0x20-'a' < 26, c == '*', c >= 0x80:
+			letters = true
+		case !isDigit(c) && c != '.' && c != '-' && c != '_':
+			return false
+		}
+	}
+	return letters
+}
+
+// wordsBeforeTime returns the words before the time in brackets of a line like Apache's; none of any other line.
+func wordsBeforeTime(line []byte) [][]byte {
+	for at := 0; ; at++ {
+		next := bytes.IndexByte(line[at:], '[')
+		if next < 0 {
+			return nil
+		}
+		at += next
+		if t := line[at+1:]; len(t) > 12 && isDigit(t[0]) && t[2] == '/' && t[6] == '/' && t[11] == ':' {
+			return bytes.Fields(line[:at])
+		}
+	}
+}
+
+// behindPrefix returns the format of a log like Apache's behind what another program writes before each line: syslog, a
+// container's runtime. It is nil where there is no such prefix, or the client may be elsewhere.
+func behindPrefix(lines [][]byte, strict bool) *Format {
+	var best *Format
+	var most Trial
+	for _, line := range lines[:min(20, len(lines))] {
+		words := wordsBeforeTime(line)
+		at := len(words) - 3
+		if at < 0 {
+			continue
+		}
+		if at == 1 && isHostName(words[0]) {
+			return nil // a virtual host, or a machine
+		}
+		for _, w := range words[:at] {
+			if isAddress(bytes.Trim(w, `",`)) && !inSet(":|]>", words[at-1][len(words[at-1])-1]) {
+				return nil
+			}
+		}
+		for _, log := range formatsFrom(line, at) {
+			f, err := Compile(Spec{Log: log, StrictHosts: strict})
+			if err != nil {
+				continue
+			}
+			t := f.tryAddresses(lines)
+			if t.Valid*2 > t.Lines && (t.Valid > most.Valid || t.Valid == most.Valid && t.Fields > most.Fields) {
+				best, most = f, t
+			}
+		}
+		if best != nil {
+			return best
+		}
+	}
+	return nil
+}
+
+// tryAddresses is try, with clients that are addresses only.
+func (f *Format) tryAddresses(lines [][]byte) Trial {
+	only, err := Compile(Spec{Log: f.log, StrictHosts: true})
+	if err != nil {
+		return Trial{}
+	}
+	return only.try(lines)
+}
+
+// formatsFrom returns the formats of a line like Apache's that take the client from a word before the time.
+func formatsFrom(line []byte, word int) (logs []string) {
+	end := 0
+	for i := range word + 1 {
+		for isSpace(line[end]) {
+			end++
+		}
+		if i < word {
+			for !isSpace(line[end]) {
+				end++
+			}
+		}
+	}
+	quote := ""
+	if line[end] == '"' { // LiteSpeed's whole line is in quotes
+		quote = `"`
+	}
+	prefix := string(line[:end])
+	var pieces []string
+	trimmed := strings.TrimRight(prefix, " ")
+	if trimmed != "" && inSet(":|]>", trimmed[len(trimmed)-1]) {
+		mark := trimmed[len(trimmed)-1:]
+		pieces = append(pieces, strings.Repeat("%^"+mark, strings.Count(trimmed, mark))+prefix[len(trimmed):])
+	}
+	words := ""
+	for i := 0; i < len(prefix); i++ {
+		if prefix[i] == ' ' {
+			words += " "
+		} else if i == 0 || prefix[i-1] == ' ' {
+			words += "%^"
+		}
+	}
+	pieces = append(pieces, words)
+	for _, piece := range pieces {
+		begin := piece + quote + `%h %^[%d:%t %^] "%r" %s %b`
+		logs = append(logs, begin+` "%R" "%u"`, begin+quote)
+	}
+	return logs
+}
+
+// ambiguous returns two formats of which each takes another address for the client.
+func ambiguous(lines [][]byte) (first, last string) {
+	words := wordsBeforeTime(lines[0])
+	at := len(words) - 3
+	for i := 0; i < at; i++ {
+		if isAddress(words[i]) && isAddress(words[at]) {
+			n := 1
+			if f, err := Compile(Spec{Log: formatsFrom(lines[0], at)[0]}); err == nil && f.Parse(lines[0], new(Request)) == nil {
+				n = 0
+			}
+			return formatsFrom(lines[0], i)[n], formatsFrom(lines[0], at)[n]
+		}
+	}
+	return "", ""
+}
+
+// readings shows the first line as each of these formats reads it, and as the preset does that comes nearest.
+func readings(lines [][]byte, logs ...string) string {
+	if len(logs) == 1 {
+		for _, preset := range []string{"COMBINED", "COMMON"} {
+			if f, err := Compile(Spec{Log: preset}); err == nil && f.Parse(lines[0], new(Request)) == nil {
+				logs = append([]string{preset}, logs...)
+				break
+			}
+		}
+	}
+	if len(logs) < 2 {
+		return ""
+	}
+	var out strings.Builder
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	rows := [4]string{"format", "client", "Host", "request"}
+	for _, log := range logs {
+		var r Request
+		f, err := Compile(Spec{Log: log})
+		if err != nil || f.Parse(lines[0], &r) != nil {
+			return ""
+		}
+		if i := strings.Index(log, " %^["); i > 0 {
+			log = log[:i] + " …"
+		}
+		rows[0] += "\t" + log
+		for i, field := range [][]byte{r.Host, r.VHost, r.Target} {
+			text := "–"
+			if field != nil {
+				text = strconv.QuoteToASCII(string(clip([]byte(redact.Line(string(field))), 40)))
+				text = text[1 : len(text)-1]
+			}
+			rows[i+1] += "\t" + text
+		}
+	}
+	for _, row := range rows {
+		fmt.Fprintln(table, "  "+row)
+	}
+	_ = table.Flush()
+	return ". Its first line reads as\n" + strings.TrimRight(out.String(), "\n")
 }

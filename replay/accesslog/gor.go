@@ -1,5 +1,7 @@
 package accesslog
 
+// GoReplay's files become lines of the preset RECORDING.
+
 import (
 	"bufio"
 	"bytes"

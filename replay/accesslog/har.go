@@ -1,5 +1,7 @@
 package accesslog
 
+// HTTP Archives become lines of the preset RECORDING.
+
 import (
 	"bufio"
 	"encoding/json"

@@ -1,13 +1,20 @@
 package accesslog
 
+// Logs are read on all cores, and merged by time.
+
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"hash"
 	"io"
 	"iter"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Batch is a run of requests in the order of the log.
@@ -290,4 +297,280 @@ func (m *merger) advance(t *fileStream) (more bool, err error) {
 			return false, c.err
 		}
 	}
+}
+
+// ReadOptions say how a log is read. The zero value reads it on all cores.
+type ReadOptions struct {
+	// OnReject is called for rejected lines, in the order of the log, at most MaxRejects times (0 means 1,000).
+	OnReject   func(Reject)
+	MaxRejects int
+	// Progress is called now and then with the bytes read from disk so far, and all that there are: -1 if not known.
+	Progress func(doneBytes, totalBytes int64)
+	// Workers is the number of goroutines that parse; 0 means one for each core.
+	Workers int
+	// Sums asks Count for the sums of the files.
+	Sums bool
+	// Pause asks Count for pauses longer than this, 1.4 s at least; 0 means LongPause.
+	Pause time.Duration
+	// Strays are those that Count found; Read corrects their instants.
+	Strays []Strays
+	// SetBacks are those that Count found; Read corrects what follows them.
+	SetBacks []SetBack
+
+	chunkBytes int // set by tests
+}
+
+func (o ReadOptions) withDefaults() ReadOptions {
+	if o.MaxRejects == 0 {
+		o.MaxRejects = 1000
+	}
+	if o.Pause == 0 {
+		o.Pause = LongPause
+	}
+	if o.OnReject == nil {
+		o.MaxRejects = 0
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Progress == nil {
+		o.Progress = func(int64, int64) {}
+	}
+	return o
+}
+
+// pipeline is a group of workers that parse chunks in any order.
+type pipeline struct {
+	source *Source
+	opts   ReadOptions
+	ctx    context.Context
+	cancel context.CancelFunc
+	jobs   chan *chunk
+	wg     sync.WaitGroup
+	named  bool         // comments name the fields of the lines after them
+	done   atomic.Int64 // bytes read from disk
+}
+
+func (s *Source) pipeline(ctx context.Context, opts ReadOptions) *pipeline {
+	p := &pipeline{source: s, opts: opts.withDefaults()}
+	p.ctx, p.cancel = context.WithCancel(ctx)
+	p.jobs = make(chan *chunk, p.opts.Workers)
+	return p
+}
+
+// work starts the workers; each has its own Format.
+func (p *pipeline) work(f *Format, handle func(worker int, f *Format, c *chunk)) {
+	p.named = f.base.namesFields
+	for i := range p.opts.Workers {
+		p.wg.Add(1)
+		go func(f *Format) {
+			defer p.wg.Done()
+			for {
+				select {
+				case c, ok := <-p.jobs:
+					if !ok {
+						return
+					}
+					handle(i, f, c)
+				case <-p.ctx.Done():
+					return
+				}
+			}
+		}(f.Clone())
+	}
+}
+
+// cut reads file i and sends its chunks to the workers, and to ordered if that is not nil; all text goes into sum, if
+// that is not nil. It returns at the end of the file, on an error, or when the pipeline is stopped.
+func (p *pipeline) cut(i, size int, ordered chan<- *chunk, sum hash.Hash) error {
+	if p.opts.chunkBytes > 0 {
+		size = p.opts.chunkBytes
+	}
+	file, err := p.source.open(i, true)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	k := cutter{file: file, index: i, size: size, sum: sum, nuls: file.nuls, named: p.named}
+	for left := file.nuls; left > 0; left -= int64(len(zeros)) {
+		k.add(zeros[:min(left, int64(len(zeros)))])
+	}
+	total, before := p.source.Size(), int64(0)
+	for {
+		c := k.next()
+		n := file.counter.n
+		p.opts.Progress(p.done.Add(n-before), total)
+		before = n
+		err := c.err
+		if !p.send(p.jobs, c) || ordered != nil && !p.send(ordered, c) {
+			return p.ctx.Err()
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// zeros are what a log may begin with, for its sum.
+var zeros [4 << 10]byte
+
+func (p *pipeline) send(to chan<- *chunk, c *chunk) bool {
+	if p.ctx.Err() != nil {
+		return false
+	}
+	select {
+	case to <- c:
+		return true
+	case <-p.ctx.Done():
+		return false
+	}
+}
+
+const (
+	chunkBytes    = 1 << 20  // of text that one worker parses at a time
+	minChunkBytes = 64 << 10 // when many files are read side by side
+	rejectText    = 512      // bytes of a rejected line that are kept
+)
+
+// textWithheld stands for a rejected line of a recording, which may hold a password where nobody can find it any more.
+const textWithheld = "(not shown: a recording may hold passwords)"
+
+// chunk is a stretch of one file that ends with a line, and what was parsed of it.
+type chunk struct {
+	text      []byte
+	file      int
+	firstLine uint64
+	fields    []byte // the comment before it that names its fields; nil: there is none, or nobody asked
+	overlong  bool   // the text is the beginning of one line that is too long
+
+	requests []Request
+	arena    []byte
+	rejects  []Reject
+	counts   Counts
+	binNS    int64     // how long a stretch may be; 0: nobody asked for them
+	bin      int64     // where the last stretch begins at the earliest
+	spread   []stretch // where in time the requests lie, one stretch after the other as the lines have them
+
+	finished bool    // times are those of completion
+	stamps   []stamp // of its requests
+	ends     bool    // they are those of completion
+
+	err    error         // why reading ended here; io.EOF at the end of the file
+	parsed chan struct{} // holds a token once a worker is done
+	refs   atomic.Int32
+}
+
+var chunks = sync.Pool{New: func() any { return &chunk{parsed: make(chan struct{}, 1)} }}
+
+func newChunk() *chunk {
+	c := chunks.Get().(*chunk)
+	c.text, c.requests, c.arena, c.rejects = c.text[:0], c.requests[:0], c.arena[:0], nil
+	c.counts, c.err, c.overlong = Counts{}, nil, false
+	c.binNS, c.spread, c.stamps, c.ends = 0, c.spread[:0], c.stamps[:0], true
+	c.refs.Store(1)
+	return c
+}
+
+// release gives the chunk back once nobody holds it. One that a long line has enlarged is left to the garbage
+// collector.
+func (c *chunk) release() {
+	if c.refs.Add(-1) == 0 && cap(c.text) <= chunkBytes {
+		chunks.Put(c)
+	}
+}
+
+// parse parses all lines of a chunk. The requests are kept if keep is set; no more than maxRejects rejects are.
+func (c *chunk) parse(f *Format, keep bool, maxRejects int) {
+	f.arena = c.arena[:0]
+	f.from(c.fields)
+	var one Request
+	number := c.firstLine
+	for text := c.text; len(text) > 0; number++ {
+		line := text
+		if end := bytes.IndexByte(text, '\n'); end >= 0 {
+			line, text = text[:end], text[end+1:]
+		} else {
+			text = nil
+		}
+		c.counts.Lines++
+		if Ignored(line) {
+			rest := bytes.TrimLeft(line, "\x00")
+			c.counts.NULs += int64(len(line) - len(rest))
+			if len(rest) == 0 && len(line) > 0 && text == nil { // what a file ends with is not a line
+				c.counts.Lines--
+				break
+			}
+			if Ignored(rest) {
+				c.counts.Ignored++
+				f.comment(rest)
+				continue
+			}
+			line = rest
+		}
+		r := &one
+		if keep {
+			r = c.grow()
+		} else {
+			f.arena = f.arena[:0]
+		}
+		r.Line, r.File = number, c.file
+		reject := c.parseLine(f, line, r)
+		if reject == nil {
+			c.counts.add(r)
+			if c.binNS > 0 {
+				c.place(r)
+				s, end := stampOf(r, c.finished)
+				c.stamps, c.ends = append(c.stamps, s), c.ends && end
+			}
+			continue
+		}
+		c.counts.Failed++
+		if keep {
+			c.requests = c.requests[:len(c.requests)-1]
+		}
+		if len(c.rejects) < maxRejects {
+			text := bytes.Clone(clip(line, rejectText))
+			if f.hasBodies {
+				text = []byte(textWithheld)
+			}
+			c.rejects = append(c.rejects, Reject{File: c.file, Line: number, Text: text, Mismatch: reject.Clone(line)})
+		}
+	}
+	c.arena = f.arena
+}
+
+// place adds a request to the last stretch, or begins another where that one cannot take it.
+func (c *chunk) place(r *Request) {
+	if len(c.spread) == 0 || uint64(r.TimeNS-c.bin) >= uint64(c.binNS) {
+		c.bin = (r.TimeNS+beforeNS)/c.binNS*c.binNS - beforeNS
+		c.spread = append(c.spread, stretch{firstNS: r.TimeNS, lastNS: r.TimeNS, file: r.File, line: r.Line, low: r.Line})
+	}
+	s := &c.spread[len(c.spread)-1]
+	s.requests++
+	s.high = r.Line
+	if r.TimeNS < s.firstNS {
+		s.firstNS, s.line = r.TimeNS, r.Line
+	}
+	s.lastNS = max(s.lastNS, r.TimeNS)
+}
+
+func (c *chunk) parseLine(f *Format, line []byte, r *Request) *Mismatch {
+	if c.overlong || len(line) > MaxLineBytes {
+		f.reject = Mismatch{Specifier: "line", Column: MaxLineBytes + 1, Why: "is longer than 1 MiB"}
+		return &f.reject
+	}
+	return f.parse(line, r)
+}
+
+// grow makes room for one more request.
+func (c *chunk) grow() *Request {
+	if n := len(c.requests); n < cap(c.requests) {
+		c.requests = c.requests[:n+1]
+	} else {
+		c.requests = append(c.requests, Request{})
+	}
+	return &c.requests[len(c.requests)-1]
 }

@@ -1,5 +1,7 @@
 package accesslog
 
+// Recordings that are no logs, read as logs of the preset RECORDING: GoReplay's files and HTTP Archives.
+
 import (
 	"bufio"
 	"bytes"

@@ -1,10 +1,13 @@
 package accesslog
 
+// The files of a log: found, checked, and cut into chunks.
+
 import (
 	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -233,37 +236,197 @@ func (s *Source) open(i int, use bool) (*openFile, error) {
 	return f.pipe, nil
 }
 
-// openFile is a log being read: its text, whatever it was compressed with.
-type openFile struct {
-	name    string
-	file    *os.File // nil for standard input
-	counter *countingReader
-	buffer  *bufio.Reader // of the text
-	closers []func()
-	nuls    int64 // that it began with
-	used    bool
+// How much of two files is compared at most. Those that are the same for so long are of the same requests.
+const (
+	comparedHead  = 4 << 10
+	comparedBytes = 64 << 20
+)
+
+// beginning is how a file begins.
+type beginning struct {
+	file int
+	text []byte
 }
 
-// Close lets go of the file.
-func (o *openFile) Close() error {
-	for _, c := range o.closers {
-		c()
+// Duplicates returns two files of which one begins with all that is in the other, packed or not, as a log and the copy
+// of it that a rotation makes: where both are replayed, the load is doubled. What cannot be read is not a duplicate, but
+// may be one up to there: a copy that is still being packed is cut off. Pipes are left out.
+func (s *Source) Duplicates() (a, b int, found bool) {
+	var all []beginning
+	for i := range s.files {
+		if text := s.beginning(i); hasRequest(text) {
+			all = append(all, beginning{i, text})
+		}
 	}
-	o.closers = nil
-	if o.file == nil {
+	// Those that begin alike stand together, the shorter first.
+	slices.SortStableFunc(all, func(a, b beginning) int { return bytes.Compare(a.text, b.text) })
+	for i, one := range all {
+		for _, other := range all[i+1:] {
+			if !bytes.HasPrefix(other.text, one.text) {
+				break
+			}
+			if len(one.text) < comparedHead || s.begin(one.file, other.file) {
+				return min(one.file, other.file), max(one.file, other.file), true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// beginning returns the head of a file's text, all of it where that is short; nil for a pipe.
+func (s *Source) beginning(i int) []byte {
+	if s.files[i].pipe != nil || len(s.files) == 1 {
 		return nil
 	}
-	return o.file.Close()
+	opened, err := s.open(i, false)
+	if err != nil {
+		return nil
+	}
+	defer opened.Close()
+	text, _ := opened.buffer.Peek(comparedHead)
+	return bytes.Clone(text)
 }
 
-// countingReader counts the bytes that were read from the disk, for progress.
-type countingReader struct {
-	io.Reader
-	n int64
+// hasRequest reports whether there is more than comments, of which the logs of a server may all have the same.
+func hasRequest(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if !Ignored(bytes.TrimRight(line, "\r\n")) {
+			return true
+		}
+	}
+	return false
 }
 
-func (c *countingReader) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n += int64(n)
-	return n, err
+// begin reports whether two files are the same until one of them ends.
+func (s *Source) begin(a, b int) bool {
+	one, err := s.open(a, false)
+	if err != nil {
+		return false
+	}
+	defer one.Close()
+	other, err := s.open(b, false)
+	if err != nil {
+		return false
+	}
+	defer other.Close()
+	left, right := make([]byte, minChunkBytes), make([]byte, minChunkBytes)
+	for range comparedBytes / minChunkBytes {
+		n, _ := io.ReadFull(one.buffer, left)
+		m, _ := io.ReadFull(other.buffer, right)
+		shorter := min(n, m)
+		if !bytes.Equal(left[:shorter], right[:shorter]) {
+			return false
+		}
+		if shorter < minChunkBytes {
+			return true
+		}
+	}
+	return true
+}
+
+// MaxLineBytes is the longest line that is read; longer ones are rejected.
+const MaxLineBytes = 1 << 20
+
+// cutter cuts a file into chunks at the ends of lines.
+type cutter struct {
+	file  *openFile
+	index int
+	size  int       // of a chunk, in bytes
+	lines uint64    // so far
+	carry []byte    // the beginning of a line whose end is yet to come
+	sum   hash.Hash // of all text that was read; nil: nobody asked
+	nuls  int64     // that were skipped since the last chunk
+	named bool      // comments name the fields of the lines after them
+	now   []byte    // the last such comment
+}
+
+// next reads the next chunk. Its err is io.EOF when it is the last.
+func (k *cutter) next() *chunk {
+	c := newChunk()
+	c.file, c.firstLine = k.index, k.lines+1
+	if cap(c.text) < k.size {
+		c.text = make([]byte, 0, k.size)
+	}
+	limit := k.size
+	c.text = append(c.text, k.carry...)
+	k.carry = k.carry[:0]
+	for c.err == nil {
+		c.text, c.err = k.fill(c.text, limit)
+		if c.err != nil {
+			break
+		}
+		if last := bytes.LastIndexByte(c.text, '\n'); last >= 0 {
+			k.carry = append(k.carry, c.text[last+1:]...)
+			c.text = c.text[:last+1]
+			break
+		}
+		if line := bytes.TrimLeft(c.text, "\x00"); len(line) < len(c.text) { // a hole may be larger than memory
+			k.nuls += int64(len(c.text) - len(line))
+			c.text, limit = append(c.text[:0], line...), k.size
+			continue
+		}
+		if len(c.text) > MaxLineBytes {
+			c.overlong = true
+			c.text = c.text[:rejectText]
+			c.err = k.skipLine()
+			break
+		}
+		limit = min(2*limit, MaxLineBytes+1)
+	}
+	c.counts.NULs, k.nuls = k.nuls, 0
+	if c.fields = k.now; k.named {
+		if last := lastFields(c.text); last != nil {
+			k.now = bytes.Clone(last)
+		}
+	}
+	if c.overlong {
+		k.lines++
+	} else {
+		k.lines += uint64(bytes.Count(c.text, []byte{'\n'}))
+	}
+	return c
+}
+
+// fill reads until the text is limit bytes long.
+func (k *cutter) fill(text []byte, limit int) ([]byte, error) {
+	if cap(text) < limit {
+		text = append(make([]byte, 0, limit), text...)
+	}
+	for len(text) < limit {
+		n, err := k.file.buffer.Read(text[len(text):limit])
+		k.add(text[len(text) : len(text)+n])
+		text = text[:len(text)+n]
+		if err != nil {
+			return text, k.ended(err)
+		}
+	}
+	return text, nil
+}
+
+// skipLine reads past the end of a line.
+func (k *cutter) skipLine() error {
+	for {
+		skipped, err := k.file.buffer.ReadSlice('\n')
+		k.add(skipped)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return k.ended(err)
+		}
+	}
+}
+
+// add adds text to the sum.
+func (k *cutter) add(text []byte) {
+	if k.sum != nil {
+		k.sum.Write(text)
+	}
+}
+
+func (k *cutter) ended(err error) error {
+	if err == io.EOF {
+		return err
+	}
+	return k.file.broken(err)
 }

@@ -1,5 +1,7 @@
 package accesslog
 
+// A log of no known format: what its lines look like, and the format string that may read them.
+
 import (
 	"bytes"
 	"cmp"

@@ -1,5 +1,7 @@
 package accesslog
 
+// Fields in which a log has the visitor's address, where its format reads a proxy's.
+
 import (
 	"bytes"
 	"encoding/json"

@@ -1,5 +1,7 @@
 package accesslog
 
+// A file of a log is opened: unpacked, and checked to be text.
+
 import (
 	"bufio"
 	"bytes"
@@ -13,41 +15,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/therootcompany/xz"
 )
-
-// maxDictionaryBytes is how much memory a compressed log may ask for to be unpacked: what zstd itself allows, and twice
-// what xz -9 needs. A header of a few bytes can ask for gigabytes.
-const maxDictionaryBytes = 128 << 20
-
-// compressions are known by the bytes that a file begins with, never by its name.
-var compressions = [...]struct {
-	name  string
-	magic string
-	open  func(r io.Reader) (io.Reader, func(), error)
-}{
-	{"gzip", "\x1f\x8b", func(r io.Reader) (io.Reader, func(), error) {
-		z, err := gzip.NewReader(r)
-		return z, nil, err
-	}},
-	{"bzip2", "BZh", func(r io.Reader) (io.Reader, func(), error) { return bzip2.NewReader(r), nil, nil }},
-	{"xz", "\xfd7zXZ\x00", func(r io.Reader) (io.Reader, func(), error) {
-		z, err := xz.NewReader(r, maxDictionaryBytes)
-		return z, nil, err
-	}},
-	{"zstd", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, func(), error) {
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDictionaryBytes))
-		if err != nil {
-			return nil, nil, err
-		}
-		return z, z.Close, nil
-	}},
-}
-
-// archives are not logs but hold them.
-var archives = [...]struct{ name, magic string }{
-	{"a zip archive", "PK\x03\x04"}, {"a 7-Zip archive", "7z\xbc\xaf\x27\x1c"}, {"a RAR archive", "Rar!"},
-}
-
-const diskBufferBytes = 256 << 10
 
 func openPath(path string) (*openFile, error) {
 	file, err := os.Open(path)
@@ -107,6 +74,29 @@ func openReader(name string, r io.Reader) (*openFile, error) {
 	return o, nil
 }
 
+// openFile is a log being read: its text, whatever it was compressed with.
+type openFile struct {
+	name    string
+	file    *os.File // nil for standard input
+	counter *countingReader
+	buffer  *bufio.Reader // of the text
+	closers []func()
+	nuls    int64 // that it began with
+	used    bool
+}
+
+// Close lets go of the file.
+func (o *openFile) Close() error {
+	for _, c := range o.closers {
+		c()
+	}
+	o.closers = nil
+	if o.file == nil {
+		return nil
+	}
+	return o.file.Close()
+}
+
 // skipNULs skips the zeros that a log begins with: a crash leaves a block of them, and a server that goes on where it was
 // in a file that was cut to nothing leaves a hole of any size.
 func (o *openFile) skipNULs() {
@@ -164,3 +154,50 @@ func (o *openFile) broken(err error) error {
 	}
 	return fmt.Errorf("%s cannot be read to its end: %w", o.name, err)
 }
+
+// countingReader counts the bytes that were read from the disk, for progress.
+type countingReader struct {
+	io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// maxDictionaryBytes is how much memory a compressed log may ask for to be unpacked: what zstd itself allows, and twice
+// what xz -9 needs. A header of a few bytes can ask for gigabytes.
+const maxDictionaryBytes = 128 << 20
+
+// compressions are known by the bytes that a file begins with, never by its name.
+var compressions = [...]struct {
+	name  string
+	magic string
+	open  func(r io.Reader) (io.Reader, func(), error)
+}{
+	{"gzip", "\x1f\x8b", func(r io.Reader) (io.Reader, func(), error) {
+		z, err := gzip.NewReader(r)
+		return z, nil, err
+	}},
+	{"bzip2", "BZh", func(r io.Reader) (io.Reader, func(), error) { return bzip2.NewReader(r), nil, nil }},
+	{"xz", "\xfd7zXZ\x00", func(r io.Reader) (io.Reader, func(), error) {
+		z, err := xz.NewReader(r, maxDictionaryBytes)
+		return z, nil, err
+	}},
+	{"zstd", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, func(), error) {
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDictionaryBytes))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	}},
+}
+
+// archives are not logs but hold them.
+var archives = [...]struct{ name, magic string }{
+	{"a zip archive", "PK\x03\x04"}, {"a 7-Zip archive", "7z\xbc\xaf\x27\x1c"}, {"a RAR archive", "Rar!"},
+}
+
+const diskBufferBytes = 256 << 10

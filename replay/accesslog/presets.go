@@ -1,5 +1,7 @@
 package accesslog
 
+// The formats that are known by name.
+
 import (
 	"slices"
 	"strings"
