@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 	"plimsoll/replay/traffic"
 )
 
@@ -37,7 +37,7 @@ func TestCommandsPage(t *testing.T) {
 }
 
 func TestEveryFlagHasHelp(t *testing.T) {
-	parser, err := kong.New(&cli{}, kong.Vars{"version": run.Version})
+	parser, err := kong.New(&program{}, kong.Vars{"version": cli.Version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestEveryFlagHasHelp(t *testing.T) {
 
 // Flags that the documents speak of must exist, and skip reasons that the program gives must be in the documents.
 func TestDocumentsAndProgramAgree(t *testing.T) {
-	parser, err := kong.New(&cli{}, kong.Vars{"version": run.Version})
+	parser, err := kong.New(&program{}, kong.Vars{"version": cli.Version})
 	if err != nil {
 		t.Fatal(err)
 	}

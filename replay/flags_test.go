@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 )
 
 // senseless are flags that make no sense. FILE is one, and LINK one that leads nowhere.
@@ -81,7 +81,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 	for _, row := range senseless {
 		row.args, row.says = places.Replace(row.args), places.Replace(row.says)
 		code, _, errOut := call(append([]string{"run", log, "--quiet", "--out", filepath.Join(folder, "results")}, strings.Fields(row.args)...)...)
-		if code != run.ExitUsage || !strings.Contains(errOut, row.says) || strings.Contains(errOut, "--root") {
+		if code != cli.ExitUsage || !strings.Contains(errOut, row.says) || strings.Contains(errOut, "--root") {
 			t.Errorf("%s: exit %d: %s, want %q", row.why, code, errOut, row.says)
 		}
 		if strings.Count(strings.TrimSpace(errOut), "\n") > 0 {

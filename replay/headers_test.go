@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 )
 
 // TestSecretsInHeadersAreNotShown: what is refused says where it stands, and not what it says.
@@ -37,7 +37,7 @@ func TestSecretsInHeadersAreNotShown(t *testing.T) {
 			[]string{"--header Cookie" + list, "--header 2 is not a header", "other.txt, line 1: is not a header"}},
 	} {
 		code, _, errOut := call(append([]string{"run", log, "--out", t.TempDir(), "--quiet"}, c.args...)...)
-		if code != run.ExitUsage || strings.Contains(errOut, "hunter2") {
+		if code != cli.ExitUsage || strings.Contains(errOut, "hunter2") {
 			t.Errorf("%s: exit %d: %s", c.why, code, errOut)
 		}
 		for _, says := range c.says {

@@ -16,12 +16,14 @@ var house = [][]string{
 	{"k6/cmd/k6"},
 	{"k6"},
 	{"."}, // the command bin/replay
+	{"commands"},
 	{"run", "same"},
+	{"cli"},
 	{"live", "members", "traffic"},
 	{"engine"},
 	{"engine/eventloop", "engine/netconn"},
 	{"engine/exchange"},
-	{"accesslog", "coding", "completion", "engine/punctual", "engine/target", "engine/wire", "forms", "origin", "record", "route", "schedule"},
+	{"accesslog", "coding", "engine/punctual", "engine/target", "engine/wire", "forms", "origin", "record", "route", "schedule"},
 	{"redact"},
 }
 

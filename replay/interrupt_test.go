@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
-	"plimsoll/replay/run"
 )
 
 // moment is a point of a run at which it gets a signal.
@@ -263,7 +263,7 @@ func (one *told) end(t *testing.T, sent syscall.Signal) {
 	select {
 	case err := <-one.ended:
 		t.Logf("it ended after %.2f s", time.Since(began).Seconds())
-		if !errors.As(err, &exit) || exit.ExitCode() != run.ExitNo {
+		if !errors.As(err, &exit) || exit.ExitCode() != cli.ExitNo {
 			t.Errorf("it ended with %v: %s", err, one.replay.Stderr)
 		}
 	case <-time.After(time.Minute):

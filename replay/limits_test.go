@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
-	"plimsoll/replay/run"
 )
 
 // faulty answers every nth request with a status of 503.
@@ -44,18 +44,18 @@ func TestLimitsDecideOnTheExitCode(t *testing.T) {
 		code            int
 		outcomes        []record.Outcome
 	}{
-		{"kept", "--fail-over max=20s", "", run.ExitYes, []record.Outcome{record.Kept}},
-		{"the wrong answers are over it", "--fail-over errors=1%", "over the limit: errors=1%: 240 of 1,200 requests failed (20 %), over the limit of 1 %", run.ExitNo,
+		{"kept", "--fail-over max=20s", "", cli.ExitYes, []record.Outcome{record.Kept}},
+		{"the wrong answers are over it", "--fail-over errors=1%", "over the limit: errors=1%: 240 of 1,200 requests failed (20 %), over the limit of 1 %", cli.ExitNo,
 			[]record.Outcome{record.Exceeded}},
-		{"a failure counts at its time-out", "--fail-over p90=29s", "over the limit: p90=29s: p90 of the response time is at least 30 s", run.ExitNo,
+		{"a failure counts at its time-out", "--fail-over p90=29s", "over the limit: p90=29s: p90 of the response time is at least 30 s", cli.ExitNo,
 			[]record.Outcome{record.Exceeded}},
 		{"too few for the percentile", "--fail-over p99.99=29s", "not judged: p99.99=29s: p99.99 of the response time takes 10,000 requests, and there were 1,200",
-			run.ExitUnknown, []record.Outcome{record.NotJudged}},
-		{"one over, another not judged: it is over", "--fail-over p99.99=29s,errors=1%", "over the limit: errors=1%", run.ExitNo,
+			cli.ExitUnknown, []record.Outcome{record.NotJudged}},
+		{"one over, another not judged: it is over", "--fail-over p99.99=29s,errors=1%", "over the limit: errors=1%", cli.ExitNo,
 			[]record.Outcome{record.NotJudged, record.Exceeded}},
 	} {
 		nth := 5
-		if row.code == run.ExitYes {
+		if row.code == cli.ExitYes {
 			nth = 10_000
 		}
 		out := t.TempDir()
@@ -81,7 +81,7 @@ func TestLimitsDecideOnTheExitCode(t *testing.T) {
 func TestLimitsAreInTheJSON(t *testing.T) {
 	code, out, _ := call("run", longLog(t, 10), "--target", faulty(t, 2).URL, "--speed", "max", "--quiet", "--json", "--out", t.TempDir(), "--fail-over", "errors=20%")
 	var summary record.Summary
-	if err := json.Unmarshal([]byte(out), &summary); err != nil || code != run.ExitNo {
+	if err := json.Unmarshal([]byte(out), &summary); err != nil || code != cli.ExitNo {
 		t.Fatalf("exit %d: %v: %s", code, err, out)
 	}
 	if want := (record.Verdict{Limit: "errors=20%", Outcome: record.Exceeded, Says: "5 of 10 requests failed (50 %), over the limit of 20 %"}); len(summary.Limits) != 1 ||
@@ -96,7 +96,7 @@ func TestARunThatCannotKeepItsLimitIsEnded(t *testing.T) {
 	out := t.TempDir()
 	code, table, errOut := call("run", longLog(t, 3000), "--target", faulty(t, 1).URL, "--rate", "100", "--quiet", "--out", out,
 		"--fail-over", "errors=1%", "--abort-on-fail", "--abort-after", "100ms")
-	if code != run.ExitNo {
+	if code != cli.ExitNo {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	got := latest(t, out)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 )
 
 // freeAddress returns an address on loopback that nobody listened on a moment ago.
@@ -75,7 +75,7 @@ func TestAPortThatIsTakenIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	site, out := newSite(t), filepath.Join(t.TempDir(), "results")
 	code, _, errOut := call("run", writeLog(t, logLine(0, "GET / HTTP/1.1", "UA")), "--target", site.URL, "--out", out, "--metrics", taken.Addr().String())
-	if want := "--metrics " + taken.Addr().String() + " is in use by another program: stop that one, or choose another port"; code != run.ExitUsage || !strings.Contains(errOut, want) {
+	if want := "--metrics " + taken.Addr().String() + " is in use by another program: stop that one, or choose another port"; code != cli.ExitUsage || !strings.Contains(errOut, want) {
 		t.Errorf("exit %d: %s, want %q", code, errOut, want)
 	}
 	if _, err := os.Stat(out); err == nil || len(site.requests()) > 0 {

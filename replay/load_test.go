@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
 	"plimsoll/replay/run"
 )
@@ -103,9 +104,9 @@ func TestEveryFlagOfARunIsInItsLoadOrNot(t *testing.T) {
 			t.Errorf("%s (%s): the load is another one: %v, want %v", name, row.args, !row.shapes, row.shapes)
 		}
 	}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[run.Command]()) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[run.Settings]()) {
 		if _, ok := rows[field.Name]; !ok && !field.Anonymous && field.IsExported() && field.Name != "Logs" {
-			t.Errorf("nobody has said whether %s shapes load: add a row here, and the flag to replay/run/load.go", field.Name)
+			t.Errorf("nobody has said whether %s shapes load: add a row here, and the flag to replay/run/settings.go", field.Name)
 		}
 	}
 }
@@ -185,7 +186,7 @@ func TestTheLoadHoldsNoSecret(t *testing.T) {
 	if strings.Contains(string(text), "secret=1") || !strings.Contains(string(text), `"cookie":"`) {
 		t.Errorf("%s", text)
 	}
-	if load.Settings["timeout_s"] != 30.0 || load.Settings["program"] != "replay" || load.Settings["program_version"] != run.Version {
+	if load.Settings["timeout_s"] != 30.0 || load.Settings["program"] != "replay" || load.Settings["program_version"] != cli.Version {
 		t.Errorf("%s", text)
 	}
 }

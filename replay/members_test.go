@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
-	"plimsoll/replay/run"
 )
 
 // club is a site with members. Its login has a token, as WordPress and XenForo do; each login is a session of its own,
@@ -154,7 +154,7 @@ func TestMembersAreLoggedIn(t *testing.T) {
 			}
 			args := []string{"run", clubLog(t, visitors, members, c.protocol), "--target", site.URL, "--out", out, "--quiet", "--accounts", accountsFile(t, accounts)}
 			code, table, errOut := call(append(args, strings.Fields(c.args)...)...)
-			if code != run.ExitYes {
+			if code != cli.ExitYes {
 				t.Fatalf("exit %d: %s", code, errOut)
 			}
 			if len(site.wrong) > 0 {
@@ -229,7 +229,7 @@ func TestMembersWhoAreSentToTheLoginAreCounted(t *testing.T) {
 	site.throwOut = true
 	code, table, errOut := call("run", clubLog(t, 4, 2, "HTTP/1.1"), "--target", site.URL, "--out", out, "--quiet",
 		"--speed", "100", "--accounts", accountsFile(t, 2))
-	if code != run.ExitYes || !strings.Contains(table, "8 sent to the login") ||
+	if code != cli.ExitYes || !strings.Contains(table, "8 sent to the login") ||
 		!strings.Contains(errOut, "8 of 8 requests of members were sent to the login") {
 		t.Errorf("exit %d\n%s\n%s", code, table, errOut)
 	}
@@ -250,7 +250,7 @@ func TestARedirectToTheLoginIsAMismatchWhereTheLogHasOneToo(t *testing.T) {
 	log := writeLog(t, logLine(0, "GET /wp-admin/ HTTP/1.1", "UA"),
 		strings.Replace(logLine(0, "GET /wp-admin/ HTTP/1.1", "UA"), " 200 5 ", " 302 0 ", 1))
 	code, table, errOut := call("run", log, "--target", site.URL, "--out", out, "--quiet", "--speed", "100", "--json", "--accounts", accountsFile(t, 2))
-	if code != run.ExitYes || !strings.Contains(table, `"status_mismatch": 2`) {
+	if code != cli.ExitYes || !strings.Contains(table, `"status_mismatch": 2`) {
 		t.Errorf("exit %d\n%s\n%s", code, table, errOut)
 	}
 }
@@ -281,7 +281,7 @@ func TestLoginsAreRefusedBeforeAnyLoad(t *testing.T) {
 			site, out := newClub(t, false), t.TempDir()
 			args := []string{"run", clubLog(t, 8, 4, "HTTP/1.1"), "--target", site.URL, "--out", out, "--quiet"}
 			code, printed, errOut := call(append(args, strings.Fields(c.args)...)...)
-			if code != run.ExitUsage || !strings.Contains(errOut, c.says) {
+			if code != cli.ExitUsage || !strings.Contains(errOut, c.says) {
 				t.Errorf("exit %d: %s", code, errOut)
 			}
 			tries := 0
@@ -298,7 +298,7 @@ func TestLoginsAreRefusedBeforeAnyLoad(t *testing.T) {
 		})
 	}
 	code, _, errOut := call("run", clubLog(t, 8, 4, "HTTP/1.1"), "--accounts", wrong, "--out", t.TempDir())
-	if code != run.ExitUsage || !strings.Contains(errOut, "--accounts needs --target") {
+	if code != cli.ExitUsage || !strings.Contains(errOut, "--accounts needs --target") {
 		t.Errorf("without a target: exit %d: %s", code, errOut)
 	}
 }
@@ -311,7 +311,7 @@ func TestPasswordsGoToTheTargetAlone(t *testing.T) {
 	}))
 	defer site.Close()
 	code, _, errOut := call("run", clubLog(t, 2, 2, "HTTP/1.1"), "--target", site.URL, "--out", t.TempDir(), "--accounts", accountsFile(t, 2))
-	if code != run.ExitUsage || !strings.Contains(errOut, "leads to another host") || len(elsewhere.tries) > 0 {
+	if code != cli.ExitUsage || !strings.Contains(errOut, "leads to another host") || len(elsewhere.tries) > 0 {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 }
@@ -320,7 +320,7 @@ func TestAShareOfTheClientsAreMembers(t *testing.T) {
 	site := newClub(t, false)
 	code, table, errOut := call("run", clubLog(t, 100, 0, "HTTP/1.1"), "--target", site.URL, "--out", t.TempDir(), "--quiet",
 		"--speed", "max", "--members-share", "0.5", "--accounts", accountsFile(t, 3))
-	if n := len(site.sessions); code != run.ExitYes || n < 30 || n > 70 || site.members != 4*n ||
+	if n := len(site.sessions); code != cli.ExitYes || n < 30 || n > 70 || site.members != 4*n ||
 		!strings.Contains(table, fmt.Sprintf("Members: %d clients with 3 accounts", n)) {
 		t.Errorf("exit %d, %d sessions, %d pages: %s\n%s", code, n, site.members, table, errOut)
 	}
@@ -330,7 +330,7 @@ func TestOnlyClientsThatSendAreLoggedIn(t *testing.T) {
 	site := newClub(t, false)
 	code, _, errOut := call("run", clubLog(t, 100, 50, "HTTP/1.1"), "--target", site.URL, "--out", t.TempDir(), "--quiet",
 		"--speed", "100", "--limit", "10", "--burst", "--accounts", accountsFile(t, 200))
-	if code != run.ExitYes || len(site.sessions) != 10 || site.members != 10 {
+	if code != cli.ExitYes || len(site.sessions) != 10 || site.members != 10 {
 		t.Errorf("exit %d, %d sessions, %d pages: %s", code, len(site.sessions), site.members, errOut)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 )
 
 // A limit of open files that holds connections back is refused or named, never left for the reader to find.
@@ -32,17 +32,17 @@ func TestTheLimitOfOpenFiles(t *testing.T) {
 		says    []string // on standard error; nil: nothing is said
 		limited bool
 	}{
-		{"a soft limit is raised to the hard one", "-S -n 64", few, nil, run.ExitYes, nil, false},
-		{"a few connections are refused", "-n 64", few, nil, run.ExitUsage,
+		{"a soft limit is raised to the hard one", "-S -n 64", few, nil, cli.ExitYes, nil, false},
+		{"a few connections are refused", "-n 64", few, nil, cli.ExitUsage,
 			[]string{"--max-connections 10000 needs 10064 open files, and this process may have 64;", "ulimit -n 10064", "LimitNOFILE=10064"}, false},
-		{"unless a few were asked for", "-n 100", few, []string{"--max-connections", "20"}, run.ExitYes, nil, false},
-		{"and are there", "-n 64", few, []string{"--max-connections", "20"}, run.ExitUsage, []string{"--max-connections 20 needs 84 open files"}, false},
-		{"fewer than asked for are enough for a small log", "-n 400", few, nil, run.ExitYes, nil, false},
-		{"a large log may need them all: a run that waited is flagged", "-n 400", crowd, []string{"--burst"}, run.ExitYes,
+		{"unless a few were asked for", "-n 100", few, []string{"--max-connections", "20"}, cli.ExitYes, nil, false},
+		{"and are there", "-n 64", few, []string{"--max-connections", "20"}, cli.ExitUsage, []string{"--max-connections 20 needs 84 open files"}, false},
+		{"fewer than asked for are enough for a small log", "-n 400", few, nil, cli.ExitYes, nil, false},
+		{"a large log may need them all: a run that waited is flagged", "-n 400", crowd, []string{"--burst"}, cli.ExitYes,
 			[]string{"past 336 connections, requests will wait", "of 1500 requests waited for a connection, while the generator could open only 336"}, true},
-		{"users need one connection each", "-n 100", few, []string{"--users", "20"}, run.ExitYes, nil, false},
-		{"and are refused without", "-n 100", few, []string{"--users", "50"}, run.ExitUsage, []string{"--users 50 needs 114 open files"}, false},
-		{"so are connections", "-n 100", few, []string{"--speed", "max"}, run.ExitUsage, []string{"--connections 64 needs 128 open files"}, false},
+		{"users need one connection each", "-n 100", few, []string{"--users", "20"}, cli.ExitYes, nil, false},
+		{"and are refused without", "-n 100", few, []string{"--users", "50"}, cli.ExitUsage, []string{"--users 50 needs 114 open files"}, false},
+		{"so are connections", "-n 100", few, []string{"--speed", "max"}, cli.ExitUsage, []string{"--connections 64 needs 128 open files"}, false},
 	}
 	for _, row := range rows {
 		out := t.TempDir()
@@ -61,7 +61,7 @@ func TestTheLimitOfOpenFiles(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", row.why, &errOut, part)
 			}
 		}
-		if row.code != run.ExitYes {
+		if row.code != cli.ExitYes {
 			continue
 		}
 		if got := latest(t, out).Run; got.GeneratorLimited != row.limited {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 )
 
 const originLog = `192.0.2.1 - - [20/Nov/2026:10:00:00 +0000] "GET /a.png HTTP/1.1" 200 5000 "-" "browser"
@@ -77,7 +77,7 @@ func TestOriginServesALogUntilItsParentGoes(t *testing.T) {
 	}
 	checkRawTarget(t, ready.Listening)
 	leash.Close()
-	if got := <-code; got != run.ExitYes || stderr.Len() > 0 {
+	if got := <-code; got != cli.ExitYes || stderr.Len() > 0 {
 		t.Errorf("it ended with %d: %s", got, stderr.String())
 	}
 }
@@ -120,7 +120,7 @@ func TestOriginRefusesInOneSentence(t *testing.T) {
 	} {
 		var out, stderr bytes.Buffer
 		code := runMain(append([]string{"origin"}, c.args...), strings.NewReader(""), &out, &stderr)
-		if code != run.ExitUsage || !strings.Contains(stderr.String(), c.says) || out.Len() > 0 {
+		if code != cli.ExitUsage || !strings.Contains(stderr.String(), c.says) || out.Len() > 0 {
 			t.Errorf("%s: exit code %d, %q on stdout, %q on stderr", c.why, code, out.String(), stderr.String())
 		}
 		if lines := strings.Count(strings.TrimSpace(stderr.String()), "\n"); lines > 0 {
@@ -136,7 +136,7 @@ func TestOriginRefusesWithoutItsParentToo(t *testing.T) {
 		args = append(args, "--log", fmt.Sprint("/none/", i))
 	}
 	var out, stderr bytes.Buffer
-	if code := runMain(args, strings.NewReader(""), &out, &stderr); code != run.ExitUsage {
+	if code := runMain(args, strings.NewReader(""), &out, &stderr); code != cli.ExitUsage {
 		t.Errorf("exit code %d: %.200s", code, stderr.String())
 	}
 }
@@ -156,22 +156,6 @@ func TestOriginSaysWhatItCannotServe(t *testing.T) {
 	for _, says := range []string{"1 files beyond --max-bytes", "1 requests for targets beyond --max-targets"} {
 		if !strings.Contains(stderr.String(), says) {
 			t.Errorf("it says %q, want it to say %q", stderr.String(), says)
-		}
-	}
-}
-
-func TestByteSizes(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want byteSize // −1 for an error
-	}{
-		{"0", 0}, {"1048576", 1 << 20}, {"512MiB", 512 << 20}, {"10G", 10 << 30}, {"1.5 g", -1}, {"1.5g", 3 << 29}, {"4kb", 4096},
-		{"7B", 7}, {"2T", 2 << 40}, {"", -1}, {"G", -1}, {"-1", -1}, {"1X", -1}, {"NaN", -1}, {"1e30", -1}, {"GG", -1}, {"1IB", 1},
-	} {
-		var got byteSize
-		err := got.UnmarshalText([]byte(c.text))
-		if (err != nil) != (c.want < 0) || err == nil && got != c.want {
-			t.Errorf("%q is %d, %v, want %d", c.text, got, err, c.want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"plimsoll/replay/accesslog"
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 )
 
 const parsedLine = `192.0.2.7 - - [10/Oct/2025:13:55:36 +0200] "GET /a?b=\"<script> HTTP/1.1" 200 12 "http://x/" "UA"` + "\n"
@@ -139,7 +139,7 @@ func TestParseRefusesInOneSentence(t *testing.T) {
 		{"too many rejects, totals", []string{"--format", "COMBINED", "--stats", half}, "--allow-rejects"},
 	} {
 		code, _, errOut := runParse("", c.args...)
-		if code != run.ExitUsage || !strings.Contains(errOut, c.says) {
+		if code != cli.ExitUsage || !strings.Contains(errOut, c.says) {
 			t.Errorf("%s: %d %q", c.why, code, errOut)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 )
 
 // Connections that the addresses have no ports for are refused or named before the run, whatever else is too little.
@@ -50,7 +50,7 @@ func TestThePortsOfAnAddress(t *testing.T) {
 		// An instant that is none keeps each row from being carried out: all that is wrong is said at once.
 		args := append([]string{"run", log, "--target", server.URL, "--out", t.TempDir(), "--quiet", "--from", "never"}, row.args...)
 		code, _, errOut := call(args...)
-		if code != run.ExitUsage || row.says == nil && strings.Contains(errOut, unsaid) {
+		if code != cli.ExitUsage || row.says == nil && strings.Contains(errOut, unsaid) {
 			t.Errorf("%s: exit %d: %s", row.why, code, errOut)
 		}
 		for _, part := range row.says {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 )
 
 // board is a site that takes replies. Each page gives its visitor a cookie and a token, and a reply needs both of them,
@@ -113,7 +113,7 @@ func TestRecordedFormsAreSentWithTheTokensOfToday(t *testing.T) {
 		site, out = newBoard(t, c.secure), t.TempDir()
 		args := []string{"run", boardLog(t, 30, c.protocol), "--target", site.URL, "--out", out, "--quiet", "--allow-rejects", "--methods", "GET,POST"}
 		code, table, errOut := call(append(args, strings.Fields(strings.Replace(c.args, "--speed 2", "--speed "+slower, 1))...)...)
-		if code != run.ExitYes {
+		if code != cli.ExitYes {
 			t.Fatalf("exit %d: %s", code, errOut)
 		}
 		return site, out, table + errOut
@@ -158,7 +158,7 @@ func TestRecordedFormsAreSentWithTheTokensOfToday(t *testing.T) {
 func TestRecordedFormsStayAtHomeUnlessTheyAreAskedFor(t *testing.T) {
 	site, out := newBoard(t, false), t.TempDir()
 	code, _, errOut := call("run", boardLog(t, 3, "HTTP/1.1"), "--target", site.URL, "--out", out, "--quiet", "--allow-rejects", "--speed", "max")
-	if code != run.ExitYes || site.pages != 3 || len(site.replies)+len(site.wrong) > 0 {
+	if code != cli.ExitYes || site.pages != 3 || len(site.replies)+len(site.wrong) > 0 {
 		t.Errorf("exit %d, %d pages, %v %v: %s", code, site.pages, site.replies, site.wrong, errOut)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
-	"plimsoll/replay/run"
 )
 
 func TestRunSendsWhatTheLogSays(t *testing.T) {
@@ -189,7 +189,7 @@ func TestARunEndsWhereItsFolderIsRemoved(t *testing.T) {
 		lines = append(lines, logLine(i, "GET / HTTP/1.1", "UA"))
 	}
 	code, table, errOut := call("run", writeLog(t, lines...), "--target", server.URL, "--out", out, "--quiet", "--rate", "50")
-	if code != run.ExitNo || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "was removed or replaced while the run wrote to it") {
+	if code != cli.ExitNo || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, "was removed or replaced while the run wrote to it") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 	if !strings.Contains(table, "Total") || strings.Contains(table, "Run directory") {
@@ -218,7 +218,7 @@ func TestARunSaysWhatItIsCalled(t *testing.T) {
 		args := []string{"run", writeLog(t, logLine(0, "GET / HTTP/1.1", "UA")), "--target", server.URL, "--out", out, "--quiet"}
 		code, _, errOut := call(append(args, row.args...)...)
 		if row.refused != "" {
-			if code != run.ExitUsage || !strings.Contains(errOut, row.refused) {
+			if code != cli.ExitUsage || !strings.Contains(errOut, row.refused) {
 				t.Errorf("%s: exit %d: %s", row.why, code, errOut)
 			}
 			continue
@@ -483,7 +483,7 @@ func TestNoFileOfARunHoldsASecret(t *testing.T) {
 		}
 		out := t.TempDir()
 		code, _, errOut := call("run", writeLog(t, lines...), "--format", plant.format, "--target", newSite(t).URL, "--out", out, "--quiet", "--speed", "max", "--allow-rejects", "--grinder-log", "--hdr-log")
-		if got := latest(t, out); code != run.ExitYes || got.Summary.Requests.Sent < uint64(len(whole)) || got.Run.Logs[0].Failed < 20 {
+		if got := latest(t, out); code != cli.ExitYes || got.Summary.Requests.Sent < uint64(len(whole)) || got.Run.Logs[0].Failed < 20 {
 			t.Fatalf("%s: exit %d: %d sent, %d rejected: %s", plant.says, code, got.Summary.Requests.Sent, got.Run.Logs[0].Failed, errOut)
 		}
 		if strings.Contains(errOut, secret[:7]) {

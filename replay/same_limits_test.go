@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
-	"plimsoll/replay/run"
 	"plimsoll/replay/same"
 )
 
@@ -46,7 +46,7 @@ func TestOnlyTheTwoSidesAreAsked(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), result); err != nil {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
-	if code != run.ExitUnknown || !strings.Contains(result.Says, "not one page has a status of 200") {
+	if code != cli.ExitUnknown || !strings.Contains(result.Says, "not one page has a status of 200") {
 		t.Errorf("exit %d: %s", code, result.Says)
 	}
 	if result.Pages.Total != 3 || result.Chosen.LeftOut[same.LeftTarget] != 1 || result.Chosen.LeftOut[same.LeftMethod] == 0 {
@@ -80,7 +80,7 @@ func TestWrongUseOfSame(t *testing.T) {
 	}
 	for _, row := range rows {
 		code, _, errOut := call(append([]string{"same", log, "--out", t.TempDir()}, row.flags...)...)
-		if code != run.ExitUsage || !strings.Contains(errOut, row.says) {
+		if code != cli.ExitUsage || !strings.Contains(errOut, row.says) {
 			t.Errorf("%s: exit %d: %s", row.why, code, errOut)
 		}
 	}
@@ -108,7 +108,7 @@ func TestASideThatDies(t *testing.T) {
 	t.Cleanup(dying.Close)
 	candidate = dying.URL
 	code, result, _ := compared(t, baseline, candidate, targets)
-	if code == run.ExitYes || result.Status != "failed" || result.Pages.Same == 0 || result.Pages.Unseen < 200 {
+	if code == cli.ExitYes || result.Status != "failed" || result.Pages.Same == 0 || result.Pages.Unseen < 200 {
 		t.Errorf("exit %d, %s: %+v", code, result.Status, result.Pages)
 	}
 	if result.Reason == nil || !strings.Contains(*result.Reason, "the candidate gave no answer to 20 requests in a row") {
@@ -136,7 +136,7 @@ func TestTheTextIsHarmless(t *testing.T) {
 		}
 		all += string(content)
 	}
-	if code != run.ExitNo || len(found) != 3 || strings.ContainsAny(text, "\x1b\x07\u202e") || strings.Contains(all, "hunter2") {
+	if code != cli.ExitNo || len(found) != 3 || strings.ContainsAny(text, "\x1b\x07\u202e") || strings.Contains(all, "hunter2") {
 		t.Errorf("exit %d: %q", code, all)
 	}
 }
@@ -170,7 +170,7 @@ func TestASignalEndsAComparison(t *testing.T) {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := program.Wait(); !errors.As(err, &exit) || exit.ExitCode() != run.ExitUnknown {
+	if err := program.Wait(); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitUnknown {
 		t.Errorf("it ended with %v", err)
 	}
 	read(t, out, result)
@@ -249,7 +249,7 @@ func TestOneNameAtTwoAddresses(t *testing.T) {
 		"--baseline-header-file", own[0], "--candidate-header-file", own[1], "--header-file", secrets, "--out", out,
 		"--baseline", "https://shop.example", "--baseline-connect-to", baseline.Listener.Addr().String(),
 		"--candidate", "https://shop.example", "--candidate-connect-to", candidate.Listener.Addr().String())
-	if code != run.ExitYes || strangers.Load() != 0 || !strings.Contains(text, "https://shop.example at 127.0.0.1:") {
+	if code != cli.ExitYes || strangers.Load() != 0 || !strings.Contains(text, "https://shop.example at 127.0.0.1:") {
 		t.Errorf("exit %d, %d strangers: %s%s", code, strangers.Load(), text, errOut)
 	}
 	kept, err := filepath.Glob(filepath.Join(out, "*", "*"))

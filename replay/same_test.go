@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 	"plimsoll/replay/same"
 )
 
@@ -54,7 +54,7 @@ func compared(t *testing.T, baseline, candidate string, targets []string, flags 
 	}, flags...)
 	code, out, errOut := call(args...)
 	result := &same.Result{}
-	if code != run.ExitUsage {
+	if code != cli.ExitUsage {
 		if err := json.Unmarshal([]byte(out), result); err != nil {
 			t.Fatalf("%v: exit %d, %s, %s", err, code, out, errOut)
 		}
@@ -192,7 +192,7 @@ func TestPlantedChangesAreFound(t *testing.T) {
 			t.Parallel()
 			baseline, candidate := twoSites(t, besideSame(row.serve))
 			code, result, errOut := compared(t, baseline, candidate, []string{"/same", "/page"})
-			if code != run.ExitNo || result.Verdict != same.VerdictDifferent || result.Pages.Different != 1 || result.Pages.Same != 1 {
+			if code != cli.ExitNo || result.Verdict != same.VerdictDifferent || result.Pages.Different != 1 || result.Pages.Same != 1 {
 				t.Fatalf("exit %d, %s, %+v: %s", code, result.Verdict, result.Pages, errOut)
 			}
 			var shown bytes.Buffer
@@ -275,7 +275,7 @@ func TestQuietPairsAreTheSame(t *testing.T) {
 			t.Parallel()
 			baseline, candidate := twoSites(t, besideSame(row.serve))
 			code, result, errOut := compared(t, baseline, candidate, []string{"/same", "/page"}, append(row.flags, "--concurrency", "1")...)
-			if code != run.ExitYes || result.Verdict != same.VerdictSame || result.Pages.Same != 2 {
+			if code != cli.ExitYes || result.Verdict != same.VerdictSame || result.Pages.Same != 2 {
 				t.Errorf("exit %d, %+v, %+v: %s", code, result.Pages, result.Shown, errOut)
 			}
 		})
@@ -346,7 +346,7 @@ func TestPagesThatCannotBeCompared(t *testing.T) {
 				timeout = "300ms"
 			}
 			code, result, errOut := compared(t, baseline, candidate, []string{"/page"}, "--timeout", timeout, "--max-bytes", "8MiB")
-			if code != run.ExitUnknown || result.Verdict != same.VerdictInconclusive || result.Pages.NotCompared != 1 {
+			if code != cli.ExitUnknown || result.Verdict != same.VerdictInconclusive || result.Pages.NotCompared != 1 {
 				t.Fatalf("exit %d, %+v, %+v: %s", code, result.Pages, result.Shown, errOut)
 			}
 			if !strings.Contains(result.Shown[0].Why, row.says) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
-	"plimsoll/replay/run"
 )
 
 // mortal is a server that is killed when it has answered so many requests, with all its connections, and comes back at
@@ -64,8 +64,8 @@ func TestARunWhoseTargetIsKilledHasFailed(t *testing.T) {
 		status record.Status
 		reason string
 	}{
-		{"it is killed midway", 0, run.ExitNo, record.Failed, "the target gave no answer after "},
-		{"it is killed, and comes back", time.Second, run.ExitYes, record.Complete, ""},
+		{"it is killed midway", 0, cli.ExitNo, record.Failed, "the target gave no answer after "},
+		{"it is killed, and comes back", time.Second, cli.ExitYes, record.Complete, ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()

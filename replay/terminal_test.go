@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 )
 
 func TestWhatIsPrintedCannotHarmATerminal(t *testing.T) {
@@ -22,14 +22,14 @@ func TestWhatIsPrintedCannotHarmATerminal(t *testing.T) {
 		args []string
 		code int
 	}{
-		{"a log that is not there", []string{"run", "x" + evil, "--out", folder}, run.ExitUsage},
-		{"a log that is rejected", []string{"run", log, "--format", "W3C", "--target", target, "--out", folder}, run.ExitUsage},
-		{"rejected lines", []string{"parse", "--stats", log}, run.ExitYes},
-		{"a word too many", []string{"parse", log, "--" + evil}, run.ExitUsage},
-		{"no command", []string{evil}, run.ExitUsage},
-		{"the value of a flag", []string{"run", log, "--methods", evil, "--speed", evil, "--target", evil, "--route", evil, "--out", folder}, run.ExitUsage},
-		{"the output folder", []string{"run", log, "--target", target, "--out", filepath.Join(folder, evil), "--quiet"}, run.ExitYes},
-		{"the folder of the origin", []string{"origin", "--log", log, "--root", filepath.Join(log, evil)}, run.ExitUsage},
+		{"a log that is not there", []string{"run", "x" + evil, "--out", folder}, cli.ExitUsage},
+		{"a log that is rejected", []string{"run", log, "--format", "W3C", "--target", target, "--out", folder}, cli.ExitUsage},
+		{"rejected lines", []string{"parse", "--stats", log}, cli.ExitYes},
+		{"a word too many", []string{"parse", log, "--" + evil}, cli.ExitUsage},
+		{"no command", []string{evil}, cli.ExitUsage},
+		{"the value of a flag", []string{"run", log, "--methods", evil, "--speed", evil, "--target", evil, "--route", evil, "--out", folder}, cli.ExitUsage},
+		{"the output folder", []string{"run", log, "--target", target, "--out", filepath.Join(folder, evil), "--quiet"}, cli.ExitYes},
+		{"the folder of the origin", []string{"origin", "--log", log, "--root", filepath.Join(log, evil)}, cli.ExitUsage},
 	} {
 		code, out, errOut := call(c.args...)
 		if shown := out + errOut; code != c.code || strings.ContainsAny(shown, "\x1b\x07\u202e\u009b") {

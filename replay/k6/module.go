@@ -20,6 +20,7 @@ import (
 	"go.k6.io/k6/lib"
 	"go.k6.io/k6/output"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
 	"plimsoll/replay/run"
 	"plimsoll/replay/traffic"
@@ -99,7 +100,7 @@ func (i *instance) scenario(given struct {
 
 // openLog is a log that a script has opened: one for all virtual users of the instance.
 type openLog struct {
-	command *run.Command
+	command *run.Settings
 	setup   *run.Setup
 	minute  bool // it starts at a whole minute
 	once    sync.Once
@@ -156,7 +157,7 @@ func (i *instance) run(log *openLog) (record.Summary, string, error) {
 	stop, release := stopping(i.vu.Context())
 	defer release()
 	warn := logWriter{state.Logger}
-	streams := run.Streams{In: strings.NewReader(""), Out: io.Discard, Err: warn}
+	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: warn}
 	replay, err := run.Prepare(stop, log.command, log.setup, streams)
 	if err != nil {
 		return record.Summary{}, "", err
@@ -174,7 +175,7 @@ func (i *instance) run(log *openLog) (record.Summary, string, error) {
 	}
 	feed := newFeeder(i, replay)
 	replay.Watch = feed.add
-	status, reason := replay.Go(stop, context.Background())
+	status, reason := replay.Execute(stop, context.Background())
 	summary, err := replay.Dir.Close(status, reason)
 	feed.end(summary)
 	state.Logger.Infof("plimsoll: run directory %s", replay.Dir.Path())
@@ -193,7 +194,7 @@ func (i *instance) run(log *openLog) (record.Summary, string, error) {
 // stopping ends when k6 ends the iteration, with the cause that a run directory knows.
 func stopping(ctx context.Context) (stop context.Context, release func()) {
 	stop, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(ctx, func() { cancel(run.ErrInterrupted) })
+	unhook := context.AfterFunc(ctx, func() { cancel(cli.ErrInterrupted) })
 	return stop, func() {
 		unhook()
 		cancel(nil)

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/grafana/sobek"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/run"
 )
 
@@ -109,8 +110,8 @@ func (o *options) headers(value any) error {
 }
 
 // command returns the checked command line that the options stand for. Relative paths start at the script's folder.
-func (o *options) command(absolute func(string) string) (*run.Command, *run.Setup, error) {
-	c := &run.Command{}
+func (o *options) command(absolute func(string) string) (*run.Settings, *run.Setup, error) {
+	c := &run.Settings{}
 	parser, err := kong.New(c, kong.Name("plimsoll"), kong.NoDefaultHelp(), kong.Exit(func(int) {}))
 	if err != nil {
 		return nil, nil, err
@@ -149,7 +150,7 @@ func inCamelCase(err error) string {
 		}
 		out.WriteString(camel(word[:end]) + word[end:])
 	}
-	return run.Printable(out.String())
+	return cli.Printable(out.String())
 }
 
 // readyWithin is how long instances may take to be resumed one after the other and still agree on the next whole

@@ -21,9 +21,9 @@ import (
 	"go.k6.io/k6/metrics"
 	"go.k6.io/k6/output"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
 	"plimsoll/replay/redact"
-	"plimsoll/replay/run"
 )
 
 // runOutput is --out plimsoll=DIR: what any script's HTTP requests took, as a run directory in DIR. Memory is bounded:
@@ -90,7 +90,7 @@ func (o *runOutput) facts() (record.Run, error) {
 		Load: shaped, Scenario: "k6", Command: redact.Args(append([]string{"k6", "run"}, scriptName(o.params)...)),
 		Loop: loopOf(o.params.ScriptOptions.Scenarios), Speed: "k6",
 		Target:  record.Target{URL: o.params.Environment["PLIMSOLL_TARGET"]},
-		Program: record.ThisProgram("k6", run.Version), Host: record.ThisHost(), Process: record.ThisProcess(),
+		Program: record.ThisProgram("k6", cli.Version), Host: record.ThisHost(), Process: record.ThisProcess(),
 	}
 	if scenario := o.params.Environment["PLIMSOLL_SCENARIO"]; scenario != "" {
 		facts.Scenario = scenario
@@ -225,7 +225,7 @@ func load(params output.Params, args []string) (*record.Load, error) {
 		return nil, err
 	}
 	return record.NewLoad(map[string]any{
-		"program": "k6", "program_version": run.Version, "k6_version": k6Version(),
+		"program": "k6", "program_version": cli.Version, "k6_version": k6Version(),
 		"script_sha256": scriptDigest(params), "options": options,
 		"variables": variableDigests(params.Environment, args), "timeout_s": nil,
 	})

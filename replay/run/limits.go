@@ -1,5 +1,7 @@
 package run
 
+// Limits of a run: watched while it lasts, answered at its end.
+
 import (
 	"context"
 	"errors"
@@ -8,11 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
 )
 
 // limits reads --fail-over and what goes with it.
-func (c *Command) limits() ([]record.Limit, error) {
+func (c *Settings) limits() ([]record.Limit, error) {
 	limits, err := record.ParseLimits(c.FailOver, c.Timeout)
 	var wrong []error
 	if err != nil {
@@ -100,9 +103,9 @@ func LimitsError(verdicts []record.Verdict) error {
 	}
 	switch all := strings.Join(append(over, unknown...), "; "); {
 	case len(over) > 0:
-		return AnswerNo{fmt.Errorf("over the limit: %s", all)}
+		return cli.AnswerNo{Err: fmt.Errorf("over the limit: %s", all)}
 	case len(unknown) > 0:
-		return Unknown{errors.New(all)}
+		return cli.Unknown{Err: errors.New(all)}
 	}
 	return nil
 }

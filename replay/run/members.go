@@ -1,5 +1,7 @@
 package run
 
+// Accounts, logins and sessions, before any load.
+
 import (
 	"context"
 	"errors"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/members"
 	"plimsoll/replay/record"
 )
@@ -23,21 +26,14 @@ type membership struct {
 }
 
 // members reads --accounts and what goes with it. Its errors never say what the file does.
-func (c *Command) members(setup *Setup) (*membership, error) {
-	var wrong []error
-	note := func(err error) {
-		if err != nil {
-			wrong = append(wrong, err)
-		}
-	}
+func (c *Settings) members(setup *Setup) (*membership, error) {
+	var wrong cli.Problems
 	m := &membership{signs: members.Signs{Share: c.MembersShare, Seed: c.Seed}}
-	var err error
-	m.signs.Match, err = compileAll("--members-match", c.MembersMatch)
-	note(err)
+	m.signs.Match = wrong.Patterns("--members-match", c.MembersMatch)
 	if c.LoginPage != "" {
 		var ok bool
 		if m.login, ok = members.ParsePlace(c.LoginPage); !ok {
-			note(fmt.Errorf("--login-page %q is not a path: write it as /wp-login.php or /login/", c.LoginPage))
+			wrong.Note(fmt.Errorf("--login-page %q is not a path: write it as /wp-login.php or /login/", c.LoginPage))
 		}
 		m.signs.Login = m.login
 	}
@@ -55,18 +51,18 @@ func (c *Command) members(setup *Setup) (*membership, error) {
 			"--accounts gives members cookies of their own, which a Cookie header would replace: leave it out of the headers"},
 	} {
 		if rule.broken {
-			note(errors.New(rule.says))
+			wrong.Note(errors.New(rule.says))
 		}
 	}
 	if c.Accounts == "" {
 		return nil, errors.Join(wrong...)
 	}
-	text, err := readSecretFile("--accounts", c.Accounts)
-	note(err)
+	text, err := cli.ReadSecretFile("--accounts", c.Accounts)
+	wrong.Note(err)
 	if err == nil {
 		if m.accounts, err = members.ParseAccounts(text); err != nil {
 			for _, line := range strings.Split(err.Error(), "\n") {
-				note(fmt.Errorf("--accounts %s: %s", c.Accounts, line))
+				wrong.Note(fmt.Errorf("--accounts %s: %s", c.Accounts, line))
 			}
 		}
 	}
@@ -86,18 +82,18 @@ func (m *membership) facts() any {
 }
 
 // logIn logs the log's members in, before any load.
-func (r *Replay) logIn(ctx context.Context, s Streams) error {
+func (r *Replay) logIn(ctx context.Context, s cli.Streams) error {
 	m := r.setup.membership
 	if m == nil {
 		return nil
 	}
 	if err := r.logInAs(ctx, m, s); err != nil {
-		return UsageError{fmt.Errorf("--accounts %s: %w", r.command.Accounts, err)}
+		return cli.UsageError{Err: fmt.Errorf("--accounts %s: %w", r.command.Accounts, err)}
 	}
 	return nil
 }
 
-func (r *Replay) logInAs(ctx context.Context, m *membership, s Streams) error {
+func (r *Replay) logInAs(ctx context.Context, m *membership, s cli.Streams) error {
 	if !r.command.AllowLogins && !isLoopback(r.target.Addresses[0]) {
 		return fmt.Errorf("logging in changes a site, and %s is not on this machine: give --allow-logins if it is a clone that may be changed",
 			r.target.URL)
@@ -123,8 +119,8 @@ func (r *Replay) logInAs(ctx context.Context, m *membership, s Streams) error {
 }
 
 // loginProgress shows how many clients are logged in. done is called by one goroutine at a time.
-func (c *Command) loginProgress(s Streams, clients int) (done, end func()) {
-	if c.Quiet || !IsTerminal(s.Err) {
+func (c *Settings) loginProgress(s cli.Streams, clients int) (done, end func()) {
+	if c.Quiet || !cli.IsTerminal(s.Err) {
 		return func() {}, func() {}
 	}
 	bar := progressbar.NewOptions(max(1, clients), progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
@@ -133,8 +129,8 @@ func (c *Command) loginProgress(s Streams, clients int) (done, end func()) {
 	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
 }
 
-// membersDoubt returns what to say after a run that did not show members' pages; "" if it did.
-func membersDoubt(m *record.Members) string {
+// MembersWarning returns what to say after a run that did not show members' pages; "" if it did.
+func MembersWarning(m *record.Members) string {
 	switch {
 	case m == nil || m.Clients == 0:
 		return ""
@@ -155,4 +151,18 @@ func isLoopback(hostPort string) bool {
 	}
 	address, err := netip.ParseAddr(host)
 	return err == nil && address.Unmap().IsLoopback()
+}
+
+// joinSenders gives the clients that send forms sessions in which they keep cookies and tokens.
+func (r *Replay) joinSenders(ctx context.Context) error {
+	senders, err := r.logs.Senders(ctx, r.setup.plan)
+	switch {
+	case err != nil:
+		return cli.UsageError{Err: err}
+	case len(senders)+len(r.members) == 0:
+		return nil
+	}
+	site := &members.Site{Target: r.target, Headers: r.setup.headers}
+	r.sessions = site.Join(r.members, members.Senders{Clients: senders, Rules: r.setup.plan.Forms})
+	return nil
 }

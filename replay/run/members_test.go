@@ -30,7 +30,7 @@ func TestWhatIsSaidOfMembers(t *testing.T) {
 		{"cookies of another host", &record.Members{Clients: 3, Accounts: 3}, "no request went out with a member's cookies"},
 		{"an instance without members", &record.Members{}, ""},
 	} {
-		if got := membersDoubt(c.members); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+		if got := MembersWarning(c.members); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
 			t.Errorf("%s: %q", c.why, got)
 		}
 	}

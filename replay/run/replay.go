@@ -1,18 +1,25 @@
 package run
 
+// A replay, from its settings to the end of its run directory.
+
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync/atomic"
+	"time"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/engine"
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/punctual"
 	"plimsoll/replay/engine/target"
+	"plimsoll/replay/live"
 	"plimsoll/replay/record"
+	"plimsoll/replay/redact"
 	"plimsoll/replay/route"
 	"plimsoll/replay/traffic"
 )
@@ -23,7 +30,7 @@ type Replay struct {
 	Dir   *record.Dir
 	Watch func(r *record.Record) // is called with every record, from many goroutines; may be nil
 
-	command  *Command
+	command  *Settings
 	setup    *Setup
 	logs     *traffic.Logs
 	target   *target.Target
@@ -40,19 +47,19 @@ type Replay struct {
 }
 
 // Prepare prepares what a checked command asks for. The caller closes the replay.
-func Prepare(ctx context.Context, c *Command, setup *Setup, s Streams) (*Replay, error) {
+func Prepare(ctx context.Context, c *Settings, setup *Setup, s cli.Streams) (*Replay, error) {
 	r := &Replay{command: c, setup: setup, warn: s.Err}
 	if err := r.prepare(ctx, s); err != nil {
 		r.Close()
 		if ctx.Err() != nil {
-			return nil, AnswerNo{ErrInterrupted}
+			return nil, cli.AnswerNo{Err: cli.ErrInterrupted}
 		}
 		return nil, err
 	}
 	return r, nil
 }
 
-func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
+func (r *Replay) prepare(ctx context.Context, s cli.Streams) (err error) {
 	c := r.command
 	if r.listener, err = c.listen(); err != nil {
 		return err
@@ -60,7 +67,7 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 	if r.listener != nil {
 		r.closers = append(r.closers, func() { _ = r.listener.Close() })
 	}
-	if r.logs, err = c.openLogs(ctx, s, c.Quiet); err != nil {
+	if r.logs, err = c.OpenLogs(ctx, s, c.Logs, c.MaxGap, c.LogTime, c.Quiet); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, r.logs.Close)
@@ -82,7 +89,7 @@ func (r *Replay) prepare(ctx context.Context, s Streams) (err error) {
 		return err
 	}
 	if r.Dir, err = c.createDir(r.setup, r.logs, r.target); err != nil {
-		return UsageError{err}
+		return cli.UsageError{Err: err}
 	}
 	if r.setup.membership != nil {
 		r.Dir.SetMembers(len(r.members), r.accounts)
@@ -118,14 +125,17 @@ func (r *Replay) doubt() {
 		}
 	}
 	for _, text := range doubts {
-		warn(r.warn, text)
+		cli.Warn(r.warn, text)
 	}
 }
 
 // Route returns the name of a route that a record had.
 func (r *Replay) Route(number uint16) string { return r.names.Names()[number] }
 
-// Close gives back what Prepare opened, except the directory, which is closed with the status that Go returns.
+// Expected returns how long the replay will take and how many requests it will send; 0 where that is unknown.
+func (r *Replay) Expected() (lasts time.Duration, requests uint64) { return r.traffic.Expected() }
+
+// Close gives back what Prepare opened, except the directory, which is closed with the status that Execute returns.
 func (r *Replay) Close() {
 	for i := len(r.closers) - 1; i >= 0; i-- {
 		r.closers[i]()
@@ -133,9 +143,9 @@ func (r *Replay) Close() {
 	r.closers = nil
 }
 
-// Go sends the requests and says how the run ended. When stop is cancelled nothing more is sent; when abort is, what is
+// Execute sends the requests and says how the run ended. When stop is cancelled nothing more is sent; when abort is, what is
 // in flight is given up.
-func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
+func (r *Replay) Execute(stop, abort context.Context) (record.Status, string) {
 	stop, failed := context.WithCancelCause(stop)
 	defer failed(nil)
 	go func() {
@@ -167,7 +177,7 @@ func (r *Replay) Go(stop, abort context.Context) (record.Status, string) {
 		r.Dir.Uncounted()
 	}
 	if outcome.Warn != nil {
-		warn(r.warn, outcome.Warn)
+		cli.Warn(r.warn, outcome.Warn)
 	}
 	r.Dir.Update(func(run *record.Run) {
 		r.describe(run)
@@ -234,7 +244,7 @@ func (r *Replay) status(o engine.Outcome) (record.Status, string) {
 		unsent = "an unknown number of requests unsent"
 	}
 	switch {
-	case o.Cause == ErrInterrupted || errors.As(o.Cause, new(overLimit)):
+	case o.Cause == cli.ErrInterrupted || errors.As(o.Cause, new(overLimit)):
 		return record.Interrupted, fmt.Sprintf("%s, with %s", o.Cause, unsent)
 	case o.Cause != nil:
 		return record.Failed, o.Cause.Error()
@@ -242,4 +252,119 @@ func (r *Replay) status(o engine.Outcome) (record.Status, string) {
 		return record.Failed, "the log holds no request to send: see skipped in summary.json, and --methods, --include, --from"
 	}
 	return record.Complete, ""
+}
+
+// countClients counts who sends the requests, and spreads those of proxies unless that is not wanted.
+func (r *Replay) countClients(ctx context.Context) error {
+	c := r.command
+	census, spread, err := r.logs.Census(ctx, r.setup.plan,
+		traffic.Capacity{PerClient: c.ConnectionsPerClient, InAll: c.maxConnections(), Timeout: c.Timeout})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return cli.AnswerNo{Err: cli.ErrInterrupted}
+	case err != nil:
+		return cli.UsageError{Err: err}
+	}
+	if c.Clients == "log" {
+		census.Over = 0
+	} else {
+		r.setup.plan.Spread = spread
+	}
+	r.setup.census = census
+	return nil
+}
+
+// createDir makes the run directory and points OUT/latest at it.
+func (c *Settings) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (*record.Dir, error) {
+	load, err := c.load(setup, l)
+	if err != nil {
+		return nil, err
+	}
+	run := record.Run{
+		Scenario: "replay", Backend: c.Backend, Repeat: c.Repeat,
+		Target:  record.Target{URL: to.URL, Addresses: to.Addresses},
+		Command: redact.Args(os.Args),
+		Seed:    c.Seed, Loop: record.Open, Speed: c.paceName(), WarmupS: c.Warmup.Seconds(),
+		Logs: l.Facts(), Clients: setup.census.Facts(),
+		Program: record.ThisProgram("replay", cli.Version), Host: record.ThisHost(), Process: record.ThisProcess(), Load: load,
+	}
+	for _, limit := range setup.limits {
+		run.Limits = append(run.Limits, limit.String())
+	}
+	if to.ConnectTo != "" {
+		run.Target.ConnectTo = &to.ConnectTo
+	}
+	if c.Users > 0 || setup.plan.Speed == 0 {
+		run.Loop = record.Closed
+	}
+	name := record.DirName(time.Now(), "replay", c.Logs[0])
+	if setup.Shard != nil {
+		run.Shard = setup.Shard
+		name += fmt.Sprintf("-%dof%d", setup.Shard.Index+1, setup.Shard.Of)
+	}
+	path, err := record.FreePath(c.Out, name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := record.Create(path, run, record.Options{GrinderLog: c.GrinderLog, HDRLog: c.HDRLog, Limits: setup.judged()})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range l.Rejects {
+		dir.Reject(r)
+	}
+	if setup.Shard != nil {
+		return dir, nil // latest is what is merged of all instances
+	}
+	return dir, record.PointLatest(path)
+}
+
+func (c *Settings) paceName() string {
+	switch {
+	case c.Users > 0:
+		return fmt.Sprintf("users %d", c.Users)
+	case c.Rate > 0:
+		return fmt.Sprintf("rate %v/s", c.Rate)
+	}
+	return c.Speed
+}
+
+// checkMetrics refuses an address for live figures that nobody should or can listen on.
+func (c *Settings) checkMetrics() error {
+	switch {
+	case c.Metrics != "":
+		if err := live.CheckAddress(c.Metrics, c.MetricsRemote); err != nil {
+			return fmt.Errorf("--metrics %w", err)
+		}
+	case c.given["metrics"]:
+		return errors.New("--metrics is empty: give an address, such as 127.0.0.1:9464")
+	case c.MetricsRemote:
+		return errors.New("--metrics-remote is only for --metrics: leave it out")
+	}
+	return nil
+}
+
+// listen takes the address for live figures, before anything else is begun; nil where none is wanted.
+func (c *Settings) listen() (net.Listener, error) {
+	if c.Metrics == "" {
+		return nil, nil
+	}
+	listener, err := live.Listen(c.Metrics)
+	if err != nil {
+		return nil, cli.UsageError{Err: fmt.Errorf("--metrics %w", err)}
+	}
+	return listener, nil
+}
+
+// show serves the live figures of the run until the replay is closed.
+func (r *Replay) show(out io.Writer) {
+	if r.listener == nil {
+		return
+	}
+	metrics := live.New(r.Dir.Path(), r.target.URL, r.command.Timeout, r.names.Names, &r.connections)
+	r.Dir.Observe(func(records []record.Record) { metrics.Observe(records) })
+	r.closers = append(r.closers, metrics.Serve(r.listener))
+	if !r.command.Quiet {
+		fmt.Fprintf(out, "replay: live figures: http://%s%s\n", r.listener.Addr(), live.Path)
+	}
 }

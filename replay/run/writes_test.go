@@ -18,7 +18,7 @@ func TestOtherMachinesAreNotWrittenToWithoutLeave(t *testing.T) {
 		{"this machine", "GET,POST", "127.0.0.1:80", false, false},
 		{"methods that change nothing", "GET,HEAD,OPTIONS", "192.0.2.1:80", false, false},
 	} {
-		command := &Command{Methods: strings.Split(c.methods, ","), AllowWrites: c.leave}
+		command := &Settings{Methods: strings.Split(c.methods, ","), AllowWrites: c.leave}
 		setup := &Setup{}
 		setup.plan.Methods, _ = command.methods()
 		r := &Replay{command: command, setup: setup, target: &target.Target{Addresses: []string{c.address}}}

@@ -61,9 +61,9 @@ func (c *Comparison) Count(ctx context.Context) (Chosen, error) {
 	return distinct(ctx, c.Logs, c.Choice, func(string) bool { return true })
 }
 
-// Go compares all pages, and calls Found for each, one at a time. When stop ends, no further page is begun; when abort
+// Execute compares all pages, and calls Found for each, one at a time. When stop ends, no further page is begun; when abort
 // does, those under way are given up. It returns why it ended early, or nil.
-func (c *Comparison) Go(stop, abort context.Context) error {
+func (c *Comparison) Execute(stop, abort context.Context) error {
 	stop, c.stop = context.WithCancelCause(stop)
 	defer c.stop(nil)
 	c.pace = pace{perS: c.Rate}

@@ -1,4 +1,6 @@
-package main
+package commands
+
+// `replay watch`: live figures of what runs in a folder.
 
 import (
 	"context"
@@ -7,11 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/live"
-	"plimsoll/replay/run"
 )
 
-type watchCmd struct {
+// Watch is `replay watch`.
+type Watch struct {
 	Folder        string `arg:"" help:"The folder of a run, of an experiment, or of several, such as results."`
 	Metrics       string `help:"Serve the figures to Prometheus at this address under /metrics. Default: ${default}." default:"127.0.0.1:9464" placeholder:"HOST:PORT"`
 	MetricsRemote bool   `help:"Allow an address that other machines can reach."`
@@ -22,7 +25,7 @@ type watchCmd struct {
 const lookEvery = time.Second
 
 // Help is printed below the usage of `replay watch`.
-func (c *watchCmd) Help() string {
+func (c *Watch) Help() string {
 	return `Examples:
   replay watch results
   replay watch results/one-machine-20261121T040512Z --metrics 127.0.0.1:9465
@@ -32,18 +35,18 @@ began earlier, it shows what comes from now on. It only reads. Ctrl-C stops it, 
 }
 
 // Run shows the runs until it is ended.
-func (c *watchCmd) Run(s run.Streams) error {
+func (c *Watch) Run(s cli.Streams) error {
 	if err := live.CheckAddress(c.Metrics, c.MetricsRemote); err != nil {
-		return run.UsageError{Err: fmt.Errorf("--metrics %w", err)}
+		return cli.UsageError{Err: fmt.Errorf("--metrics %w", err)}
 	}
 	if err := live.CheckFolder(c.Folder); err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	listener, err := live.Listen(c.Metrics)
 	if err != nil {
-		return run.UsageError{Err: fmt.Errorf("--metrics %w", err)}
+		return cli.UsageError{Err: fmt.Errorf("--metrics %w", err)}
 	}
-	stop, _, release := run.OnInterrupts()
+	stop, _, release := cli.OnInterrupts()
 	defer release()
 	if c.UntilEOF {
 		var cancel context.CancelFunc
@@ -70,7 +73,7 @@ func watch(stop context.Context, folder *live.Folder, w io.Writer) {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				if !told[line] {
 					told[line] = true
-					fmt.Fprintln(w, "replay:", run.Printable(line))
+					fmt.Fprintln(w, "replay:", cli.Printable(line))
 				}
 			}
 		}

@@ -1,5 +1,7 @@
 package run
 
+// The target: what was given, or the embedded origin; and whether it may be changed.
+
 import (
 	"bufio"
 	"context"
@@ -7,18 +9,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/traffic"
 )
 
 // target returns the target of --target, once it answers; without one it starts the embedded origin.
-func (c *Command) target(ctx context.Context, setup *Setup, s Streams, l *traffic.Logs) (*target.Target, func(), error) {
+func (c *Settings) target(ctx context.Context, setup *Setup, s cli.Streams, l *traffic.Logs) (*target.Target, func(), error) {
 	base, stop := c.Target, func() {}
 	if base == "" {
 		var err error
@@ -33,13 +38,13 @@ func (c *Command) target(ctx context.Context, setup *Setup, s Streams, l *traffi
 	}
 	if err != nil {
 		stop()
-		return nil, nil, UsageError{err}
+		return nil, nil, cli.UsageError{Err: err}
 	}
 	return to, stop, nil
 }
 
 // checkTarget refuses what cannot be a target, before any log is read.
-func (c *Command) checkTarget() error {
+func (c *Settings) checkTarget() error {
 	if c.Target == "" && !c.given["target"] {
 		return nil
 	}
@@ -48,7 +53,7 @@ func (c *Command) checkTarget() error {
 
 // startOrigin runs `replay origin` as a separate process, so that its work is not the generator's, and waits until it
 // listens. It ends with its standard input, and so with this process, however this process ends.
-func (c *Command) startOrigin(ctx context.Context, s Streams, l *traffic.Logs) (base string, stop func(), err error) {
+func (c *Settings) startOrigin(ctx context.Context, s cli.Streams, l *traffic.Logs) (base string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
@@ -73,20 +78,20 @@ func (c *Command) startOrigin(ctx context.Context, s Streams, l *traffic.Logs) (
 	}
 	stop = func() {
 		_ = leash.Close()
-		defer time.AfterFunc(grace, func() { _ = cmd.Process.Kill() }).Stop() // it may wait for a disk
+		defer time.AfterFunc(cli.Grace, func() { _ = cmd.Process.Kill() }).Stop() // it may wait for a disk
 		_ = cmd.Wait()
 	}
 	defer context.AfterFunc(ctx, func() { _ = leash.Close() })()
 	address, err := listening(ready)
 	if err != nil {
 		stop()
-		return "", nil, UsageError{errors.New("the embedded origin did not start, for the reason above: give --target to replay against your own server")}
+		return "", nil, cli.UsageError{Err: errors.New("the embedded origin did not start, for the reason above: give --target to replay against your own server")}
 	}
 	return "http://" + address, stop, nil
 }
 
 // originArgs returns the command line of the embedded origin.
-func (c *Command) originArgs(root string, l *traffic.Logs) []string {
+func (c *Settings) originArgs(root string, l *traffic.Logs) []string {
 	args := []string{"origin", "--listen", "127.0.0.1:0", "--root", root, "--exit-with-stdin"}
 	if c.Quiet {
 		args = append(args, "--quiet")
@@ -111,4 +116,27 @@ func listening(r io.Reader) (string, error) {
 		return "", err
 	}
 	return said.Listening, nil
+}
+
+// reading are the methods that change nothing (RFC 9110, 9.2.1).
+var reading = []string{"GET", "HEAD", "OPTIONS", "TRACE"}
+
+// mayWrite refuses to change a site that is not on this machine, unless that is allowed.
+func (r *Replay) mayWrite() error {
+	method := changing(r.setup.plan.Methods)
+	if method == "" || r.command.AllowWrites || isLoopback(r.target.Addresses[0]) {
+		return nil
+	}
+	return cli.UsageError{Err: fmt.Errorf("--methods: %s may change a site, and %s is not on this machine: give --allow-writes if it is a clone that may be changed",
+		method, r.target.URL)}
+}
+
+// changing returns the first method that may change a site; "" if none does.
+func changing(methods map[string]bool) string {
+	for _, method := range slices.Sorted(maps.Keys(methods)) {
+		if !slices.Contains(reading, method) {
+			return method
+		}
+	}
+	return ""
 }

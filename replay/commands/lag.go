@@ -1,15 +1,18 @@
-package main
+package commands
+
+// `replay lag`: how late this machine wakes a thread.
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/engine/punctual"
-	"plimsoll/replay/run"
 )
 
-type lagCmd struct {
+// Lag is `replay lag`.
+type Lag struct {
 	Duration time.Duration `help:"How long to measure. Default: ${default}." default:"5s" placeholder:"D"`
 	JSON     bool          `help:"Print the result as JSON."`
 }
@@ -22,7 +25,7 @@ const (
 )
 
 // Help is printed below the usage of `replay lag`.
-func (c *lagCmd) Help() string {
+func (c *Lag) Help() string {
 	return `Examples:
   replay lag
   replay lag --duration 1m --json
@@ -47,23 +50,23 @@ type lagPercentiles struct {
 }
 
 // Run measures, and prints what came of it.
-func (c *lagCmd) Run(s run.Streams) error {
+func (c *Lag) Run(s cli.Streams) error {
 	if c.Duration < lagLeast || c.Duration > lagLongest {
-		return run.UsageError{Err: fmt.Errorf("--duration: %s is out of range, give %s to %s", c.Duration, lagLeast, lagLongest)}
+		return cli.UsageError{Err: fmt.Errorf("--duration: %s is out of range, give %s to %s", c.Duration, lagLeast, lagLongest)}
 	}
 	result := lagOf(punctual.MeasureLateness(c.Duration, lagApart), c.Duration)
 	if err := c.print(s, result); err != nil {
 		return err
 	}
 	if !result.InTime {
-		return run.AnswerNo{Err: fmt.Errorf("late by more than %g ms at p99.9: runs on this machine may be marked generator_limited; free its processors, or use another", lagMostMS)}
+		return cli.AnswerNo{Err: fmt.Errorf("late by more than %g ms at p99.9: runs on this machine may be marked generator_limited; free its processors, or use another", lagMostMS)}
 	}
 	return nil
 }
 
-func (c *lagCmd) print(s run.Streams, r lagResult) error {
+func (c *Lag) print(s cli.Streams, r lagResult) error {
 	if c.JSON {
-		return run.PrintJSON(s.Out, r)
+		return cli.PrintJSON(s.Out, r)
 	}
 	_, err := fmt.Fprintf(s.Out, "woke %d times in %g s; late by p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, at most %.3f ms\n",
 		r.Wakes, r.DurationS, r.LagMS.P50, r.LagMS.P99, r.LagMS.P999, r.LagMS.Max)

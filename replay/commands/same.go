@@ -1,4 +1,6 @@
-package main
+package commands
+
+// `replay same`: two sites are compared.
 
 import (
 	"context"
@@ -7,22 +9,22 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/record"
 	"plimsoll/replay/redact"
-	"plimsoll/replay/run"
 	"plimsoll/replay/same"
 	"plimsoll/replay/traffic"
 )
 
-type sameCmd struct {
+// Same is `replay same`.
+type Same struct {
 	Logs []string `arg:"" name:"log" help:"Access logs: paths, globs, rotated sets (access.log*), or - for standard input; plain, gz, bz2, xz or zst."`
 
 	Baseline           string `help:"Base URL of the site as it should be, without path." required:"" placeholder:"URL" group:"Where to"`
@@ -31,7 +33,7 @@ type sameCmd struct {
 	CandidateConnectTo string `help:"Connect to this address for the candidate." placeholder:"HOST:PORT" group:"Where to"`
 	Insecure           bool   `help:"Accept any certificate." group:"Where to"`
 
-	run.LogFlags
+	cli.LogFlags
 
 	Include []string `help:"Only pages whose target matches one of these regular expressions." placeholder:"RE" sep:"none" group:"Which pages"`
 	Exclude []string `help:"No pages whose target matches one of these." placeholder:"RE" sep:"none" group:"Which pages"`
@@ -53,7 +55,7 @@ type sameCmd struct {
 	Rate        float64       `help:"Send at most this many requests a second to each side. Default: no bound but --concurrency." placeholder:"R" group:"Requests"`
 	Pause       time.Duration `help:"Wait this long before a page that seems to differ is asked for again, so that what changes each second has changed. Default: ${default}." default:"1100ms" placeholder:"D" group:"Requests"`
 	Timeout     time.Duration `help:"Time limit of one answer, to its last byte. Default: ${default}." default:"30s" group:"Requests"`
-	MaxBytes    byteSize      `help:"Largest body, as it comes and unpacked; larger ones are not compared. Default: ${default}." default:"1GiB" placeholder:"SIZE" group:"Requests"`
+	MaxBytes    cli.ByteSize  `help:"Largest body, as it comes and unpacked; larger ones are not compared. Default: ${default}." default:"1GiB" placeholder:"SIZE" group:"Requests"`
 	MaxTargets  int           `help:"Distinct targets to remember, about 40 bytes each. Default: ${default}." default:"2000000" placeholder:"N" group:"Requests"`
 
 	Out   string `help:"Folder for results. Default: ${default}." default:"results" placeholder:"DIR" group:"Results"`
@@ -62,7 +64,7 @@ type sameCmd struct {
 }
 
 // Help is printed below the usage of `replay same`.
-func (c *sameCmd) Help() string {
+func (c *Same) Help() string {
 	return `Examples:
   replay same access.log --baseline https://shop.example --candidate http://10.0.0.5:8080
   replay same 'access.log*' --baseline https://shop.example --candidate https://shop.example --candidate-connect-to 10.0.0.5:443
@@ -87,36 +89,26 @@ type samePlan struct {
 }
 
 // check reads the flags and reports everything that is wrong with them at once.
-func (c *sameCmd) check() (*samePlan, error) {
-	var wrong []error
-	note := func(err error) {
-		if err != nil {
-			wrong = append(wrong, err)
-		}
-	}
-	noteIf := func(is bool, format string, a ...any) {
-		if is {
-			wrong = append(wrong, fmt.Errorf(format, a...))
-		}
-	}
+func (c *Same) check() (*samePlan, error) {
+	var wrong cli.Problems
 	for name, side := range map[string][2]string{
 		"baseline": {c.Baseline, c.BaselineConnectTo}, "candidate": {c.Candidate, c.CandidateConnectTo},
 	} {
 		if err := target.Validate(side[0], side[1]); err != nil {
-			note(fmt.Errorf("--%s: %w", name, err))
+			wrong.Note(fmt.Errorf("--%s: %w", name, err))
 		}
 	}
-	noteIf(c.Sample <= 0 || c.Sample > 1, "--sample: %v is out of range, give a share over 0 and up to 1", c.Sample)
-	noteIf(c.Concurrency < 1 || c.Concurrency > 256, "--concurrency: %d is out of range, give 1 to 256", c.Concurrency)
-	noteIf(!(c.Rate >= 0), "--rate: %v is out of range, give requests a second, or leave it out", c.Rate)
-	noteIf(c.Timeout < time.Millisecond || c.Timeout > time.Hour, "--timeout: %v is out of range, give 1ms to 1h", c.Timeout)
-	noteIf(c.Pause < 0 || c.Pause > time.Hour, "--pause: %v is out of range, give 0 to 1h", c.Pause)
-	noteIf(c.MaxBytes < 1, "--max-bytes: give at least 1")
-	noteIf(c.MaxTargets < 1, "--max-targets: %d is out of range, give at least 1", c.MaxTargets)
-	noteIf(c.Out == "", "--out is empty: give a folder")
+	wrong.NoteIf(c.Sample <= 0 || c.Sample > 1, "--sample: %v is out of range, give a share over 0 and up to 1", c.Sample)
+	wrong.NoteIf(c.Concurrency < 1 || c.Concurrency > 256, "--concurrency: %d is out of range, give 1 to 256", c.Concurrency)
+	wrong.NoteIf(!(c.Rate >= 0), "--rate: %v is out of range, give requests a second, or leave it out", c.Rate)
+	wrong.NoteIf(c.Timeout < time.Millisecond || c.Timeout > time.Hour, "--timeout: %v is out of range, give 1ms to 1h", c.Timeout)
+	wrong.NoteIf(c.Pause < 0 || c.Pause > time.Hour, "--pause: %v is out of range, give 0 to 1h", c.Pause)
+	wrong.NoteIf(c.MaxBytes < 1, "--max-bytes: give at least 1")
+	wrong.NoteIf(c.MaxTargets < 1, "--max-targets: %d is out of range, give at least 1", c.MaxTargets)
+	wrong.NoteIf(c.Out == "", "--out is empty: give a folder")
 	p := &samePlan{}
 	p.choice = same.Choice{
-		Include: compiled("--include", c.Include, note), Exclude: compiled("--exclude", c.Exclude, note),
+		Include: wrong.Patterns("--include", c.Include), Exclude: wrong.Patterns("--exclude", c.Exclude),
 		VHosts: map[string]bool{}, Limit: c.Limit, Sample: c.Sample, Seed: c.Seed, Most: c.MaxTargets,
 	}
 	for _, name := range c.VHost {
@@ -124,24 +116,24 @@ func (c *sameCmd) check() (*samePlan, error) {
 	}
 	p.fetch = same.Fetching{
 		Timeout: c.Timeout, MostBytes: int64(c.MaxBytes), Connections: c.Concurrency,
-		LastModified: c.LastModified, Ignore: compiled("--ignore", c.Ignore, note),
+		LastModified: c.LastModified, Ignore: wrong.Patterns("--ignore", c.Ignore),
 	}
 	for _, re := range p.fetch.Ignore {
-		noteIf(re.MatchString(""), "--ignore %q matches nothing at all, so it may match everything: make it match at least one character", re)
+		wrong.NoteIf(re.MatchString(""), "--ignore %q matches nothing at all, so it may match everything: make it match at least one character", re)
 	}
 	for side, file := range [2]string{c.BaselineHeaderFile, c.CandidateHeaderFile} {
 		var err error
 		if p.headers[side], p.digests[side], err = c.headers(file); err != nil && (file != "" || side == 0) {
-			note(err)
+			wrong.Note(err)
 		}
 	}
 	return p, errors.Join(wrong...)
 }
 
 // headers returns those that are sent to one side: a file of its own may add to those of both.
-func (c *sameCmd) headers(file string) (headers http.Header, digests map[string]string, err error) {
+func (c *Same) headers(file string) (headers http.Header, digests map[string]string, err error) {
 	headers = http.Header{
-		"User-Agent": {"Mozilla/5.0 (compatible; plimsoll same/" + run.Version + ")"},
+		"User-Agent": {"Mozilla/5.0 (compatible; plimsoll same/" + cli.Version + ")"},
 		"Accept":     {"*/*"}, "Accept-Encoding": {"gzip"},
 	}
 	digests = map[string]string{}
@@ -150,7 +142,7 @@ func (c *sameCmd) headers(file string) (headers http.Header, digests map[string]
 		lines []string
 		file  string
 	}{{c.Header, c.HeaderFile}, {nil, file}} {
-		given, err := run.ReadHeaders(from.lines, from.file)
+		given, err := cli.ReadHeaders(from.lines, from.file)
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
@@ -170,30 +162,17 @@ func (c *sameCmd) headers(file string) (headers http.Header, digests map[string]
 	return headers, digests, errors.Join(wrong...)
 }
 
-func compiled(flag string, texts []string, note func(error)) []*regexp.Regexp {
-	var out []*regexp.Regexp
-	for _, text := range texts {
-		re, err := regexp.Compile(text)
-		if err != nil {
-			note(fmt.Errorf("%s %q is not a regular expression: %w", flag, text, err))
-			continue
-		}
-		out = append(out, re)
-	}
-	return out
-}
-
 // Run compares the two sites.
-func (c *sameCmd) Run(s run.Streams) error {
+func (c *Same) Run(s cli.Streams) error {
 	plan, err := c.check()
 	if err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
-	stop, abort, release := run.OnInterrupts()
+	stop, abort, release := cli.OnInterrupts()
 	defer release()
-	logs, err := c.openLogs(stop, s)
+	logs, err := c.OpenLogs(stop, s, c.Logs, 0, "auto", true)
 	if err != nil {
-		return err
+		return ended(stop, err)
 	}
 	defer logs.Close()
 	sides, err := c.targets(stop)
@@ -207,28 +186,28 @@ func (c *sameCmd) Run(s run.Streams) error {
 	}
 	result := c.result(plan, logs, sides)
 	if result.Chosen, err = comparison.Count(stop); err != nil {
-		return ended(stop, run.UsageError{Err: err})
+		return ended(stop, cli.UsageError{Err: err})
 	}
 	result.Pages.Total = result.Chosen.Pages
 	if result.Pages.Total == 0 {
-		return run.UsageError{Err: errors.New("the log holds no GET to compare: see --include, --exclude, --vhost and --sample")}
+		return cli.UsageError{Err: errors.New("the log holds no GET to compare: see --include, --exclude, --vhost and --sample")}
 	}
 	if len(result.Chosen.VHosts) > 1 && len(c.VHost) == 0 {
 		fmt.Fprintf(s.Err, "replay: warning: the log is of several virtual hosts (%s), and all are asked for at one site: choose with --vhost\n",
-			run.Printable(strings.Join(result.Chosen.VHosts, ", ")))
+			cli.Printable(strings.Join(result.Chosen.VHosts, ", ")))
 	}
 	return c.compare(stop, abort, s, comparison, result)
 }
 
 // compare carries the comparison out, and writes and prints its result.
-func (c *sameCmd) compare(stop, abort context.Context, s run.Streams, comparison *same.Comparison, result *same.Result) error {
+func (c *Same) compare(stop, abort context.Context, s cli.Streams, comparison *same.Comparison, result *same.Result) error {
 	path, err := record.FreePath(c.Out, record.DirName(time.Now(), "same", c.Logs[0]))
 	if err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	folder, err := same.CreateFolder(path, result)
 	if err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
@@ -242,59 +221,38 @@ func (c *sameCmd) compare(stop, abort context.Context, s run.Streams, comparison
 		}
 		show()
 	}
-	err = comparison.Go(stop, abort)
+	err = comparison.Execute(stop, abort)
 	endShow()
-	result.Conclude(err, errors.Is(err, run.ErrInterrupted))
-	if err := folder.Close(result, run.Printable(result.WriteText(1000))); err != nil {
+	result.Conclude(err, errors.Is(err, cli.ErrInterrupted))
+	if err := folder.Close(result, cli.Printable(result.WriteText(1000))); err != nil {
 		return err
 	}
 	if c.JSON {
-		if err := run.PrintJSON(s.Out, result); err != nil {
+		if err := cli.PrintJSON(s.Out, result); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(s.Out, "%s\nResult: %s\n", run.Printable(result.WriteText(shownPages)), run.Printable(folder.Path()))
+		fmt.Fprintf(s.Out, "%s\nResult: %s\n", cli.Printable(result.WriteText(shownPages)), cli.Printable(folder.Path()))
 	}
 	switch result.Verdict {
 	case same.VerdictSame:
 		return nil
 	case same.VerdictDifferent:
-		return run.AnswerNo{Err: errors.New(result.Says)}
+		return cli.AnswerNo{Err: errors.New(result.Says)}
 	}
-	return run.Unknown{Err: errors.New(result.Says)}
+	return cli.Unknown{Err: errors.New(result.Says)}
 }
 
 // ended returns the error of what was interrupted.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return run.Unknown{Err: run.ErrInterrupted}
+		return cli.Unknown{Err: cli.ErrInterrupted}
 	}
 	return err
 }
 
-func (c *sameCmd) openLogs(ctx context.Context, s run.Streams) (*traffic.Logs, error) {
-	spec, err := c.Spec()
-	if err != nil {
-		return nil, err
-	}
-	var logs *traffic.Logs
-	if !run.InTime(ctx, func() {
-		logs, err = traffic.Open(ctx, c.Logs, s.In, traffic.Reading{Spec: spec, AllowDuplicates: c.AllowDuplicates})
-	}) {
-		return nil, ended(ctx, nil)
-	}
-	if err != nil {
-		return nil, ended(ctx, run.UsageError{Err: err})
-	}
-	if err := logs.CheckRejects(c.AllowRejects); err != nil {
-		logs.Close()
-		return nil, run.UsageError{Err: err}
-	}
-	return logs, nil
-}
-
 // targets returns both sides, once they accept connections.
-func (c *sameCmd) targets(ctx context.Context) (sides [2]*target.Target, err error) {
+func (c *Same) targets(ctx context.Context) (sides [2]*target.Target, err error) {
 	var wrong []error
 	for i, side := range [2][3]string{
 		{"--baseline", c.Baseline, c.BaselineConnectTo}, {"--candidate", c.Candidate, c.CandidateConnectTo},
@@ -309,17 +267,17 @@ func (c *sameCmd) targets(ctx context.Context) (sides [2]*target.Target, err err
 		sides[i] = to
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return sides, ended(ctx, run.UsageError{Err: err})
+		return sides, ended(ctx, cli.UsageError{Err: err})
 	}
 	if sides[0].URL == sides[1].URL && slices.Equal(sides[0].Addresses, sides[1].Addresses) {
-		return sides, run.UsageError{Err: fmt.Errorf("--baseline and --candidate are the same site, %s at %s: give two, or two addresses with --candidate-connect-to",
+		return sides, cli.UsageError{Err: fmt.Errorf("--baseline and --candidate are the same site, %s at %s: give two, or two addresses with --candidate-connect-to",
 			sides[0].URL, sides[0].Addresses[0])}
 	}
 	return sides, nil
 }
 
 // result returns the result as it is before the first page.
-func (c *sameCmd) result(plan *samePlan, logs *traffic.Logs, sides [2]*target.Target) *same.Result {
+func (c *Same) result(plan *samePlan, logs *traffic.Logs, sides [2]*target.Target) *same.Result {
 	side := func(to *target.Target) same.Side {
 		out := same.Side{URL: to.URL, Addresses: to.Addresses}
 		if to.ConnectTo != "" {
@@ -331,7 +289,7 @@ func (c *sameCmd) result(plan *samePlan, logs *traffic.Logs, sides [2]*target.Ta
 		Format: 1, Status: record.Running, Verdict: same.VerdictInconclusive, Says: "the comparison has not ended",
 		StartedAt: record.Instant{Time: time.Now().UTC()},
 		Baseline:  side(sides[0]), Candidate: side(sides[1]), Logs: logs.Facts(), Contents: logs.Contents(),
-		Command: redact.Args(os.Args), Program: record.ThisProgram("replay", run.Version),
+		Command: redact.Args(os.Args), Program: record.ThisProgram("replay", cli.Version),
 		Pages: same.Pages{ByKind: map[string]uint64{}}, Shown: []same.Finding{},
 		Settings: map[string]any{
 			"include": append([]string{}, c.Include...), "exclude": append([]string{}, c.Exclude...),
@@ -344,14 +302,14 @@ func (c *sameCmd) result(plan *samePlan, logs *traffic.Logs, sides [2]*target.Ta
 }
 
 // progress shows how far the comparison is: a bar on a terminal, a line every ten seconds elsewhere.
-func (c *sameCmd) progress(s run.Streams, r *same.Result) (show, end func()) {
+func (c *Same) progress(s cli.Streams, r *same.Result) (show, end func()) {
 	if c.Quiet {
 		return func() {}, func() {}
 	}
 	text := func() string {
 		return fmt.Sprintf("%d the same, %d different, %d not compared", r.Pages.Same, r.Pages.Different, r.Pages.NotCompared)
 	}
-	if !run.IsTerminal(s.Err) {
+	if !cli.IsTerminal(s.Err) {
 		next := time.Now().Add(10 * time.Second)
 		return func() {
 			if time.Now().After(next) {

@@ -1,10 +1,14 @@
 package run
 
+// How many connections a run may have: open files and ports allow so many.
+
 import (
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
+	"plimsoll/replay/engine/target"
 	"plimsoll/replay/record"
 )
 
@@ -28,7 +32,7 @@ func maxOpenFiles() int {
 
 // connectionsFlag returns the flag that says how many connections the run may need, how many these are, and how many of
 // them it cannot do without.
-func (c *Command) connectionsFlag() (flag string, most, least int) {
+func (c *Settings) connectionsFlag() (flag string, most, least int) {
 	switch {
 	case c.Users > 0:
 		return "--users", c.Users, c.Users
@@ -39,7 +43,7 @@ func (c *Command) connectionsFlag() (flag string, most, least int) {
 }
 
 // checkFiles refuses a limit of open files that leaves too few connections.
-func (c *Command) checkFiles() error {
+func (c *Settings) checkFiles() error {
 	flag, most, least := c.connectionsFlag()
 	if least <= maxOpenFiles()-spareFiles {
 		return nil
@@ -49,7 +53,7 @@ func (c *Command) checkFiles() error {
 
 // filesDoubt returns what to say before a run of so many requests (0: unknown) that may need more connections than
 // the limit of open files allows; "" if it cannot.
-func (c *Command) filesDoubt(requests uint64) string {
+func (c *Settings) filesDoubt(requests uint64) string {
 	flag, most, _ := c.connectionsFlag()
 	if most <= maxOpenFiles()-spareFiles || requests > 0 && requests <= uint64(c.maxConnections()) {
 		return ""
@@ -59,7 +63,7 @@ func (c *Command) filesDoubt(requests uint64) string {
 
 // waitedForFiles returns why the generator was the limit of a run, most requests of which waited while the limit of open
 // files held connections back; "" if that was not so.
-func (c *Command) waitedForFiles(n record.Requests) string {
+func (c *Settings) waitedForFiles(n record.Requests) string {
 	flag, most, _ := c.connectionsFlag()
 	waited := n.Queued - n.ClientQueued
 	if most <= maxOpenFiles()-spareFiles || 2*waited <= n.Sent-n.Warmup {
@@ -77,6 +81,43 @@ func tooFewFiles(flag string, connections int) string {
 }
 
 // maxConnections returns --max-connections, reduced to what the limit of open files allows.
-func (c *Command) maxConnections() int {
+func (c *Settings) maxConnections() int {
 	return max(1, min(c.MaxConnections, maxOpenFiles()-spareFiles))
+}
+
+// portRangeFile has the first and the last port that Linux gives to connections, of IPv6 too.
+const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
+
+// portsOfAddress returns how many connections one address may have to one server; 0: unknown.
+func portsOfAddress() int {
+	var first, last int
+	text, err := os.ReadFile(portRangeFile)
+	if err != nil {
+		return 0
+	}
+	if _, err = fmt.Sscan(string(text), &first, &last); err != nil {
+		return 0
+	}
+	return max(0, last-first+1)
+}
+
+// checkPorts refuses source addresses that have too few ports for the connections that the run cannot do without.
+func (c *Settings) checkPorts(from target.Sources) error {
+	flag, _, least := c.connectionsFlag()
+	if each := portsOfAddress(); each > 0 && least > each*max(1, from.Len()) {
+		return errors.New(tooFewPorts(flag, least, each, from.Len()))
+	}
+	return nil
+}
+
+// tooFewPorts says that the source addresses do not have the ports for what a flag asks for, and what to do. To the
+// addresses that it names one is added, since clients are not spread evenly over them at each instant.
+func tooFewPorts(flag string, connections, each, addresses int) string {
+	have := "without --source-address there is one"
+	if addresses > 0 {
+		have = fmt.Sprintf("--source-address gives %d", addresses)
+	}
+	enough := (connections+each-1)/each + 1
+	return fmt.Sprintf("%s %d needs as many ports, of which an address has %d to one server (net.ipv4.ip_local_port_range), and %s; give %d addresses of this machine or more (--source-address 10.0.0.0/28; on loopback 127.0.0.0/16), widen the range, or give fewer",
+		flag, connections, each, have, enough)
 }

@@ -1,5 +1,7 @@
 package run
 
+// How generator and server take the processor from each other on a machine that they share.
+
 import (
 	"os"
 	"path/filepath"

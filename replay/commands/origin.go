@@ -1,4 +1,6 @@
-package main
+package commands
+
+// `replay origin`: a server of what a log asks for.
 
 import (
 	"context"
@@ -14,32 +16,31 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"plimsoll/replay/accesslog"
+	"plimsoll/replay/cli"
 	"plimsoll/replay/origin"
-	"plimsoll/replay/run"
 )
 
-type originCmd struct {
+// Origin is `replay origin`.
+type Origin struct {
 	Log    []string `help:"Access log to serve; may be repeated. Plain, gz, bz2, xz or zst." required:"" sep:"none" placeholder:"LOG"`
 	Root   string   `help:"Folder for the files, on the disk to measure: empty, or used by an earlier call." required:"" placeholder:"DIR"`
 	Listen string   `help:"Address to listen on; port 0 picks any free port. Default: ${default}." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
 
-	run.LogFlags
+	cli.LogFlags
 
-	MaxBytes      byteSize `help:"Disk space for files. Targets beyond it are served from memory, with the right size. Default: ${default}." default:"10GiB" placeholder:"SIZE"`
-	MaxTargets    int      `help:"Distinct targets to remember, about 50 bytes each. Others get 404. Default: ${default}." default:"2000000" placeholder:"N"`
-	TLS           bool     `name:"tls" help:"Serve TLS with a self-signed certificate, and HTTP/2 to clients that ask for it."`
-	Procs         int      `help:"Processor cores to use. Default: all." placeholder:"N"`
-	ExitWithStdin bool     `help:"Exit when standard input ends, that is with the program that started this one."`
-	Quiet         bool     `help:"Show no progress."`
+	MaxBytes      cli.ByteSize `help:"Disk space for files. Targets beyond it are served from memory, with the right size. Default: ${default}." default:"10GiB" placeholder:"SIZE"`
+	MaxTargets    int          `help:"Distinct targets to remember, about 50 bytes each. Others get 404. Default: ${default}." default:"2000000" placeholder:"N"`
+	TLS           bool         `name:"tls" help:"Serve TLS with a self-signed certificate, and HTTP/2 to clients that ask for it."`
+	Procs         int          `help:"Processor cores to use. Default: all." placeholder:"N"`
+	ExitWithStdin bool         `help:"Exit when standard input ends, that is with the program that started this one."`
+	Quiet         bool         `help:"Show no progress."`
 }
 
 // Help is printed below the usage of `replay origin`.
-func (c *originCmd) Help() string {
+func (c *Origin) Help() string {
 	return `Example:
   replay origin --log access.log --root /mnt/disk/origin --listen 127.0.0.1:8080
 
@@ -52,7 +53,7 @@ of the first such size; all others get their logged status and size. 444 closes 
 // would otherwise end the process at 10,000.
 const maxThreads = 100_000
 
-func (c *originCmd) Run(s run.Streams) error {
+func (c *Origin) Run(s cli.Streams) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	if c.ExitWithStdin {
@@ -73,24 +74,24 @@ func (c *originCmd) Run(s run.Streams) error {
 	return nil // asked to go while it made ready
 }
 
-func (c *originCmd) serve(ctx context.Context, s run.Streams) error {
+func (c *Origin) serve(ctx context.Context, s cli.Streams) error {
 	catalog := origin.NewCatalog(origin.Limits{Targets: c.MaxTargets, Bytes: int64(c.MaxBytes)})
 	if err := c.feed(ctx, s, catalog); err != nil {
 		return err
 	}
 	folder, err := origin.OpenFolder(c.Root)
 	if err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	defer folder.Close()
 	if err := catalog.Prepare(ctx, folder, c.progress(s)); err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	warn(s.Err, catalog.Stats())
 
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return run.UsageError{Err: fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT",
+		return cli.UsageError{Err: fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT",
 			c.Listen, inner(err))}
 	}
 	var certificate *tls.Certificate
@@ -111,21 +112,21 @@ func (c *originCmd) serve(ctx context.Context, s run.Streams) error {
 }
 
 // feed reads the logs into the catalog. Targets are what the server received, as a replay sends them.
-func (c *originCmd) feed(ctx context.Context, s run.Streams, catalog *origin.Catalog) error {
+func (c *Origin) feed(ctx context.Context, s cli.Streams, catalog *origin.Catalog) error {
 	spec, err := c.Spec()
 	if err != nil {
 		return err
 	}
 	if c.ExitWithStdin && slices.Contains(c.Log, "-") {
-		return run.UsageError{Err: errors.New("--log - and --exit-with-stdin both need standard input: write the log to a file first")}
+		return cli.UsageError{Err: errors.New("--log - and --exit-with-stdin both need standard input: write the log to a file first")}
 	}
 	source, err := accesslog.Open(c.Log, s.In)
 	if err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	format, err := source.FormatFor(spec)
 	if err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	style := format.TargetEscape()
 	var target []byte
@@ -139,14 +140,14 @@ func (c *originCmd) feed(ctx context.Context, s run.Streams, catalog *origin.Cat
 		return true
 	})
 	if err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	return nil
 }
 
 // progress shows on a terminal how many of the files are written.
-func (c *originCmd) progress(s run.Streams) origin.Progress {
-	if c.Quiet || !run.IsTerminal(s.Err) {
+func (c *Origin) progress(s cli.Streams) origin.Progress {
+	if c.Quiet || !cli.IsTerminal(s.Err) {
 		return nil
 	}
 	last := int64(-1)
@@ -179,24 +180,4 @@ func inner(err error) error {
 		return call.Err
 	}
 	return err
-}
-
-// byteSize is a flag's number of bytes: 1048576, 512MiB, 10G.
-type byteSize int64
-
-// Units of 1,024: K, KB and KiB are the same, as for most programs that copy files.
-var byteUnits = map[string]int64{"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-// UnmarshalText reads the flag's value.
-func (b *byteSize) UnmarshalText(text []byte) error {
-	s := strings.ToUpper(string(text))
-	digits := strings.TrimRight(s, "KMGTIB")
-	unit := strings.TrimSuffix(strings.TrimSuffix(s[len(digits):], "B"), "I")
-	n, err := strconv.ParseFloat(digits, 64)
-	scale, ok := byteUnits[unit]
-	if err != nil || !ok || !(n >= 0 && n*float64(scale) < 1<<62) {
-		return fmt.Errorf("%q is not a size: write a number of bytes, or one with K, M, G or T, such as 10G", text)
-	}
-	*b = byteSize(n * float64(scale))
-	return nil
 }

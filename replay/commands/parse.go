@@ -1,33 +1,40 @@
-package main
+package commands
+
+// `replay parse`: requests as JSON, or totals.
 
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"plimsoll/replay/accesslog"
-	"plimsoll/replay/run"
+	"plimsoll/replay/cli"
 	"plimsoll/replay/traffic"
 )
 
-type parseCmd struct {
+// Parse is `replay parse`.
+type Parse struct {
 	Logs []string `arg:"" name:"log" help:"Access logs: paths, globs, rotated sets (access.log*), or - for standard input; plain, gz, bz2, xz or zst."`
 
-	run.LogFlags
+	cli.LogFlags
 
 	Stats bool `help:"Print totals only, as one JSON object."`
 	Quiet bool `help:"Show no progress and no rejected lines."`
 }
 
 // Help is printed below the usage of `replay parse`.
-func (c *parseCmd) Help() string {
+func (c *Parse) Help() string {
 	return `Examples:
   replay parse access.log                        one JSON object a request
   replay parse --stats 'access.log*'             totals of a rotated set
@@ -42,7 +49,7 @@ The keys of the JSON, the presets and the specifiers are in docs/log-formats.md.
 const shownRejects = 5
 
 // Run parses the logs and prints requests or totals.
-func (c *parseCmd) Run(s run.Streams) error {
+func (c *Parse) Run(s cli.Streams) error {
 	logs, format, err := c.open(s.In)
 	if err != nil {
 		return err
@@ -64,17 +71,17 @@ func (c *parseCmd) Run(s run.Streams) error {
 	if flushed := out.Flush(); err == nil {
 		err = flushed
 	}
-	if run.IsTerminal(s.Err) && !c.Quiet {
+	if cli.IsTerminal(s.Err) && !c.Quiet {
 		fmt.Fprint(s.Err, "\r\x1b[K")
 	}
 	switch {
 	case errors.Is(err, syscall.EPIPE): // the reader has seen enough: head, less
 		return nil
 	case err != nil:
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	if err := traffic.CheckRejects(totals, format.Name(), rejected, c.AllowRejects); err != nil {
-		return run.UsageError{Err: err}
+		return cli.UsageError{Err: err}
 	}
 	if !c.Quiet {
 		showRejects(s.Err, logs.Paths(), rejected, totals.Counts)
@@ -83,30 +90,30 @@ func (c *parseCmd) Run(s run.Streams) error {
 		}
 		showTimes(s.Err, logs.Paths(), totals)
 		if visitors != "" {
-			fmt.Fprintln(s.Err, run.Printable(visitors))
+			fmt.Fprintln(s.Err, cli.Printable(visitors))
 		}
 	}
 	return nil
 }
 
 // open finds the logs and their format.
-func (c *parseCmd) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, error) {
+func (c *Parse) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, error) {
 	spec, err := c.Spec()
 	if err != nil {
 		return nil, nil, err
 	}
 	logs, err := accesslog.Open(c.Logs, stdin)
 	if err != nil {
-		return nil, nil, run.UsageError{Err: err}
+		return nil, nil, cli.UsageError{Err: err}
 	}
 	if !c.AllowDuplicates {
 		if err := traffic.CheckDuplicates(logs, logs.Paths()); err != nil {
-			return nil, nil, run.UsageError{Err: err}
+			return nil, nil, cli.UsageError{Err: err}
 		}
 	}
 	format, err := logs.FormatFor(spec)
 	if err != nil {
-		return nil, nil, run.UsageError{Err: err}
+		return nil, nil, cli.UsageError{Err: err}
 	}
 	return logs, format, nil
 }
@@ -114,7 +121,7 @@ func (c *parseCmd) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, 
 // showRejects shows the first lines that are not requests, with nothing in them that could harm a terminal.
 func showRejects(w io.Writer, paths []string, rejected []accesslog.Reject, counts accesslog.Counts) {
 	for _, r := range rejected {
-		fmt.Fprintf(w, "%s:%d: rejected: %v\n", run.Printable(paths[r.File]), r.Line, r.Mismatch)
+		fmt.Fprintf(w, "%s:%d: rejected: %v\n", cli.Printable(paths[r.File]), r.Line, r.Mismatch)
 	}
 	if more := counts.Failed - min(counts.Failed, uint64(len(rejected))); more > 0 && len(rejected) > 0 {
 		fmt.Fprintf(w, "and %d more rejected lines\n", more)
@@ -199,8 +206,8 @@ func printRequests(
 }
 
 // progress returns a function that shows how much of the logs was read; nil where standard error is not a terminal.
-func (c *parseCmd) progress(w io.Writer) func(done, total int64) {
-	if c.Quiet || !run.IsTerminal(w) || !c.Stats && run.IsTerminal(os.Stdout) {
+func (c *Parse) progress(w io.Writer) func(done, total int64) {
+	if c.Quiet || !cli.IsTerminal(w) || !c.Stats && cli.IsTerminal(os.Stdout) {
 		return nil
 	}
 	shown := int64(-1)
@@ -212,4 +219,72 @@ func (c *parseCmd) progress(w io.Writer) func(done, total int64) {
 		shown = percent
 		fmt.Fprintf(w, "\rread %d %% %s", percent, strings.Repeat("█", int(min(percent, 100))/5))
 	}
+}
+
+// appendRequest appends one request as a JSON object. Keys whose value the log does not have are left out. Text is as
+// the log has it, escapes not undone; where it is not UTF-8, its exact bytes follow in base64 under the key with
+// _base64 at its end, and the text has U+FFFD in place of what is not UTF-8.
+func appendRequest(b []byte, path string, r *accesslog.Request) []byte {
+	b = appendText(append(b, '{'), "file", []byte(path))
+	b = append(b, `,"line":`...)
+	b = strconv.AppendUint(b, r.Line, 10)
+	b = append(b, `,"time":"`...)
+	b = time.Unix(0, r.TimeNS).UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, '"')
+	for _, text := range [...]struct {
+		key   string
+		value []byte
+	}{
+		{"host", r.Host}, {"vhost", r.VHost}, {"method", r.Method}, {"target", r.Target}, {"protocol", r.Protocol},
+		{"referer", r.Referer}, {"user_agent", r.UserAgent},
+	} {
+		if text.value != nil {
+			b = appendText(append(b, ','), text.key, text.value)
+		}
+	}
+	if r.Status > 0 {
+		b = strconv.AppendUint(append(b, `,"status":`...), uint64(r.Status), 10)
+	}
+	if r.Bytes >= 0 {
+		b = strconv.AppendInt(append(b, `,"bytes":`...), r.Bytes, 10)
+	}
+	if r.DurationNS >= 0 {
+		b = appendSeconds(append(b, `,"duration_s":`...), r.DurationNS)
+	}
+	return append(b, '}')
+}
+
+func appendSeconds(b []byte, ns int64) []byte {
+	return strconv.AppendFloat(b, math.Round(float64(ns))/1e9, 'f', -1, 64)
+}
+
+func appendText(b []byte, key string, value []byte) []byte {
+	b = append(append(append(b, '"'), key...), `":"`...)
+	valid := true
+	for i := 0; i < len(value); {
+		r, n := utf8.DecodeRune(value[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			valid = false
+			b = append(b, `\ufffd`...)
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0x2028 && r <= 0x202e || r == '<' || r == '>' || r == '&':
+			b = appendUnicode(b, r)
+		default:
+			b = append(b, value[i:i+n]...)
+		}
+		i += n
+	}
+	b = append(b, '"')
+	if valid {
+		return b
+	}
+	b = append(append(append(b, `,"`...), key...), `_base64":"`...)
+	return append(base64.StdEncoding.AppendEncode(b, value), '"')
+}
+
+func appendUnicode(b []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	return append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 }

@@ -1,4 +1,6 @@
-package run
+package commands
+
+// `replay import`: what a log with durations says was served becomes a run directory.
 
 import (
 	"context"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
 	"plimsoll/replay/redact"
 	"plimsoll/replay/route"
@@ -22,7 +25,7 @@ import (
 type Import struct {
 	Logs []string `arg:"" name:"log" help:"Access logs: paths, globs, rotated sets (access.log*), or - for standard input; plain, gz, bz2, xz or zst."`
 
-	LogFlags
+	cli.LogFlags
 	LogTime      string `help:"Instant of the log's times: when requests were received, or when they were finished. auto: as usual for the format." enum:"auto,received,finished" default:"auto" group:"Reading logs"`
 	AllowUntimed bool   `help:"Continue when more than 10 % of the requests have no duration. They are left out." group:"Reading logs"`
 
@@ -60,24 +63,24 @@ const maxUntimedShare = 0.10
 var scenarioName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,60}$`)
 
 // Run imports the logs.
-func (c *Import) Run(s Streams) error {
+func (c *Import) Run(s cli.Streams) error {
 	plan, routes, err := c.check()
 	if err != nil {
-		return UsageError{err}
+		return cli.UsageError{Err: err}
 	}
-	stop, _, release := OnInterrupts()
+	stop, _, release := cli.OnInterrupts()
 	defer release()
-	logs, err := c.reader().openLogs(stop, s, c.Quiet)
+	logs, err := c.OpenLogs(stop, s, c.Logs, 0, c.LogTime, c.Quiet)
 	if err != nil {
 		return err
 	}
 	defer logs.Close()
 	if err := c.checkTimed(logs); err != nil {
-		return UsageError{err}
+		return cli.UsageError{Err: err}
 	}
 	dir, err := c.createDir(plan, logs)
 	if err != nil {
-		return UsageError{err}
+		return cli.UsageError{Err: err}
 	}
 	names := route.New(routes)
 	dir.SetRoutes(names.Names)
@@ -86,43 +89,25 @@ func (c *Import) Run(s Streams) error {
 	return c.conclude(s, dir, logs, served, err)
 }
 
-// reader is the part of `replay run` that reads logs and checks where results go.
-func (c *Import) reader() *Command {
-	return &Command{Logs: c.Logs, LogFlags: c.LogFlags, LogTime: c.LogTime, Out: c.Out, Backend: c.Backend}
-}
-
 // check reads the flags and reports everything that is wrong with them at once.
 func (c *Import) check() (plan traffic.Plan, routes []route.Rule, err error) {
-	var wrong []error
-	note := func(err error) {
-		if err != nil {
-			wrong = append(wrong, err)
-		}
-	}
+	var wrong cli.Problems
 	plan.Seed = c.Seed
-	plan.From, err = parseInstant("--from", c.From)
-	note(err)
-	plan.To, err = parseInstant("--to", c.To)
-	note(err)
-	if !plan.From.IsZero() && !plan.To.IsZero() && !plan.From.Before(plan.To) {
-		note(errors.New("--from is not before --to"))
-	}
-	plan.Include, err = compileAll("--include", c.Include)
-	note(err)
-	plan.Exclude, err = compileAll("--exclude", c.Exclude)
-	note(err)
+	plan.From, plan.To = wrong.Period(c.From, c.To)
+	plan.Include = wrong.Patterns("--include", c.Include)
+	plan.Exclude = wrong.Patterns("--exclude", c.Exclude)
 	routes, err = route.ParseRules(c.Route)
-	note(err)
-	note(c.reader().checkOut())
-	note(c.reader().checkName())
+	wrong.Note(err)
+	wrong.Note(cli.CheckOut(c.Out))
+	wrong.Note(cli.CheckNames(c.Backend, nil))
 	if !scenarioName.MatchString(c.Scenario) {
-		note(fmt.Errorf("--scenario %q: use up to 60 letters, digits, '-' and '_'", c.Scenario))
+		wrong.Note(fmt.Errorf("--scenario %q: use up to 60 letters, digits, '-' and '_'", c.Scenario))
 	}
 	if c.Timeout < time.Millisecond || c.Timeout > time.Hour {
-		note(fmt.Errorf("--timeout: %v is out of range, give 1ms to 1h", c.Timeout))
+		wrong.Note(fmt.Errorf("--timeout: %v is out of range, give 1ms to 1h", c.Timeout))
 	}
 	if to, err := url.Parse(c.Target); c.Target != "" && (err != nil || to.Host == "" || to.User != nil) {
-		note(errors.New("--target must be a base URL without an account, such as https://shop.example"))
+		wrong.Note(errors.New("--target must be a base URL without an account, such as https://shop.example"))
 	}
 	return plan, routes, errors.Join(wrong...)
 }
@@ -157,7 +142,7 @@ func (c *Import) createDir(plan traffic.Plan, l *traffic.Logs) (*record.Dir, err
 	dir, err := record.Create(path, record.Run{
 		Scenario: c.Scenario, Backend: c.Backend, Target: record.Target{URL: c.Target},
 		Command: redact.Args(os.Args), Seed: c.Seed, Loop: record.Open, Speed: "1", Logs: l.Facts(),
-		Program: record.Program{Name: record.AccessLog, Version: Version},
+		Program: record.Program{Name: record.AccessLog, Version: cli.Version},
 		Host:    record.Host{Hostname: "unknown"}, // visitors were where they were; this machine only reads the log
 		Load:    load,
 	}, record.Options{})
@@ -174,17 +159,17 @@ func (c *Import) createDir(plan traffic.Plan, l *traffic.Logs) (*record.Dir, err
 func (c *Import) load(plan traffic.Plan, l *traffic.Logs) (*record.Load, error) {
 	spec := l.Format.Spec()
 	return record.NewLoad(map[string]any{
-		"program": record.AccessLog, "program_version": Version, "logs": l.Contents(), "log_format": spec.Log,
+		"program": record.AccessLog, "program_version": cli.Version, "logs": l.Contents(), "log_format": spec.Log,
 		"log_date_format": spec.Date, "log_time_format": spec.Time, "log_datetime_format": spec.DateTime, "log_time_zone": spec.TZ,
-		"strict_hosts": spec.StrictHosts, "log_times_are": l.TimesAre(), "include": texts(c.Include), "exclude": texts(c.Exclude),
+		"strict_hosts": spec.StrictHosts, "log_times_are": l.TimesAre(), "include": append([]string{}, c.Include...), "exclude": append([]string{}, c.Exclude...),
 		"from": record.Instant{Time: plan.From}, "to": record.Instant{Time: plan.To}, "seed": c.Seed, "timeout_s": c.Timeout.Seconds(),
 	})
 }
 
 // fill writes the records. The first of them sets the start of the run.
-func (c *Import) fill(ctx context.Context, s Streams, dir *record.Dir, l *traffic.Logs, served *traffic.Served) error {
+func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *traffic.Logs, served *traffic.Served) error {
 	step, end := func() {}, func() {}
-	if !c.Quiet && IsTerminal(s.Err) {
+	if !c.Quiet && cli.IsTerminal(s.Err) {
 		step, end = importProgress(s, l.Totals.Timed)
 	}
 	defer end()
@@ -223,7 +208,7 @@ func (c *Import) settings(l *traffic.Logs, served *traffic.Served) map[string]an
 }
 
 // importProgress shows how many requests of the log are imported.
-func importProgress(s Streams, total uint64) (step, end func()) {
+func importProgress(s cli.Streams, total uint64) (step, end func()) {
 	bar := progressbar.NewOptions64(max(int64(total), 1), progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
 		progressbar.OptionSetDescription("Importing"), progressbar.OptionClearOnFinish(),
 		progressbar.OptionThrottle(200*time.Millisecond))
@@ -247,7 +232,7 @@ type imported struct {
 }
 
 // conclude ends the run directory and says what became of the log.
-func (c *Import) conclude(s Streams, dir *record.Dir, l *traffic.Logs, served *traffic.Served, failure error) error {
+func (c *Import) conclude(s cli.Streams, dir *record.Dir, l *traffic.Logs, served *traffic.Served, failure error) error {
 	status, reason := record.Complete, ""
 	switch {
 	case errors.Is(failure, context.Canceled):
@@ -272,22 +257,22 @@ func (c *Import) conclude(s Streams, dir *record.Dir, l *traffic.Logs, served *t
 		out.Source = fmt.Sprintf("%s and %d more", l.Paths[0], more)
 	}
 	if c.JSON {
-		err = errors.Join(err, PrintJSON(s.Out, map[string]any{"format": 1, "runs": []imported{out}}))
+		err = errors.Join(err, cli.PrintJSON(s.Out, map[string]any{"format": 1, "runs": []imported{out}}))
 	} else {
 		noun := "requests"
 		if out.Requests == 1 {
 			noun = "request"
 		}
-		fmt.Fprintf(s.Out, "%s: %d %s from %s\n", Printable(out.Directory), out.Requests, noun, Printable(out.Source))
+		fmt.Fprintf(s.Out, "%s: %d %s from %s\n", cli.Printable(out.Directory), out.Requests, noun, cli.Printable(out.Source))
 		for _, note := range out.Notes {
-			fmt.Fprintln(s.Out, "  "+Printable(note))
+			fmt.Fprintln(s.Out, "  "+cli.Printable(note))
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if summary.Status != record.Complete {
-		return AnswerNo{fmt.Errorf("the import is %s: %s", summary.Status, summary.Reason)}
+		return cli.AnswerNo{Err: fmt.Errorf("the import is %s: %s", summary.Status, summary.Reason)}
 	}
 	return nil
 }

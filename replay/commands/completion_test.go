@@ -1,4 +1,4 @@
-package completion
+package commands
 
 import (
 	"strings"
@@ -36,20 +36,20 @@ func TestScripts(t *testing.T) {
 			"-l quiet -d 'Say nothing'", "-f -a 'bash zsh'", "__fish_use_subcommand -l help",
 		}},
 	} {
-		script, err := Script(row.shell, sample)
+		text, err := script(row.shell, sample)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, part := range row.has {
-			if !strings.Contains(script, part) {
-				t.Errorf("%s lacks %q:\n%s", row.shell, part, script)
+			if !strings.Contains(text, part) {
+				t.Errorf("%s lacks %q:\n%s", row.shell, part, text)
 			}
 		}
 	}
 }
 
 func TestAnotherShellIsRefused(t *testing.T) {
-	if _, err := Script("tcsh", sample); err == nil || !strings.Contains(err.Error(), "only for bash, zsh and fish") {
+	if _, err := script("tcsh", sample); err == nil || !strings.Contains(err.Error(), "only for bash, zsh and fish") {
 		t.Errorf("got %v", err)
 	}
 }
