@@ -23,7 +23,7 @@ var house = [][]string{
 	{"engine"},
 	{"engine/eventloop", "engine/netconn"},
 	{"engine/exchange"},
-	{"accesslog", "coding", "engine/punctual", "engine/target", "engine/wire", "forms", "origin", "record", "route", "schedule"},
+	{"accesslog", "engine/punctual", "engine/target", "engine/wire", "forms", "origin", "record", "route", "schedule"},
 	{"redact"},
 }
 

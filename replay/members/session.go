@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"plimsoll/replay/coding"
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/engine/wire"
@@ -138,7 +137,7 @@ type page struct {
 
 func (p *page) read() forms.Tokens {
 	p.once.Do(func() {
-		plain, known, err := coding.Unpacked(p.coding, bytes.NewReader(p.packed))
+		plain, known, err := wire.Unpack(p.coding, bytes.NewReader(p.packed))
 		p.packed = nil
 		if err != nil || !known {
 			return

@@ -19,8 +19,8 @@ import (
 	"syscall"
 	"time"
 
-	"plimsoll/replay/coding"
 	"plimsoll/replay/engine/target"
+	"plimsoll/replay/engine/wire"
 )
 
 // Fetching says how answers are asked for.
@@ -118,7 +118,7 @@ func (s *Site) Get(ctx context.Context, path string) *Answer {
 func (s *Site) read(answer *Answer, response *http.Response) error {
 	sent := &counted{from: response.Body, most: s.how.MostBytes}
 	defer func() { answer.Sent = sent.bytes }()
-	body, known, err := coding.Unpacked(response.Header.Get("Content-Encoding"), sent)
+	body, known, err := wire.Unpack(response.Header.Get("Content-Encoding"), sent)
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (s *Site) explain(ctx context.Context, err error, sent int64) error {
 		return errTimeout{s.how.Timeout, sent}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errNoAnswer{"the server refuses connections"}
-	case errors.Is(err, coding.ErrBroken):
-		return fmt.Errorf("the body %w", coding.ErrBroken)
+	case errors.Is(err, wire.ErrCoding):
+		return fmt.Errorf("the body %w", wire.ErrCoding)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		if sent > 0 {
 			return fmt.Errorf("the connection ended in the body, after %d bytes", sent)

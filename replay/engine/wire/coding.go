@@ -1,5 +1,6 @@
-// Package coding unpacks bodies that came in a content-encoding (RFC 9110, 8.4.1).
-package coding
+package wire
+
+// Bodies that came in a content-encoding are unpacked (RFC 9110, 8.4.1).
 
 import (
 	"bufio"
@@ -14,15 +15,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrBroken says that a body is not in the content-encoding that it names.
-var ErrBroken = errors.New("is not in the content-encoding that it names")
+// ErrCoding says that a body is not in the content-encoding that it names.
+var ErrCoding = errors.New("is not in the content-encoding that it names")
 
 // mostWindowBytes is how much memory a body may ask for to be unpacked: what browsers allow zstd (RFC 9659).
 const mostWindowBytes = 8 << 20
 
-// Unpacked returns a body without its content-encoding, and whether that is one that can be unpacked; if it is not, the
+// Unpack returns a body without its content-encoding, and whether that is one that can be unpacked; if it is not, the
 // body is returned as it is.
-func Unpacked(coding string, body io.Reader) (plain io.ReadCloser, known bool, err error) {
+func Unpack(coding string, body io.Reader) (plain io.ReadCloser, known bool, err error) {
 	buffered := bufio.NewReader(body)
 	if _, err := buffered.Peek(1); errors.Is(err, io.EOF) { // nothing is packed there
 		return io.NopCloser(buffered), true, nil
@@ -64,5 +65,5 @@ func (c codedBody) Read(p []byte) (int, error) {
 
 // notCoded is for errors that do not come from the connection, which knows its own.
 func notCoded(err error) error {
-	return fmt.Errorf("%w: %w", ErrBroken, err)
+	return fmt.Errorf("%w: %w", ErrCoding, err)
 }
