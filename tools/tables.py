@@ -4,7 +4,9 @@
 page: a new disk, clone, saturator or observer needs no line of documentation but its own descriptions.
 """
 
+import json
 import re
+import subprocess
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -39,6 +41,7 @@ from plimsoll.scenarios.running.clonelist import Clone
 from plimsoll.scenarios.running.settings import IteratedSettings, flag
 
 DOCS = Path(__file__).parents[1] / "docs"
+REPLAY = DOCS.parent / "bin" / "replay"
 Models = Sequence[tuple[str, type[BaseModel]]]  # each with what stands before its keys, such as `phases.`
 SINKS: list[type[BaseModel]] = [RamDiskSink, FolderSink, LocalSink, RemoteSink, StorageSink, RepositorySink]
 _CODE = re.compile(r"--[a-z][a-z0-9-]+|https?://[^\s;,]+[^\s;,.]|PLIMSOLL_[A-Z_]+")  # in a text of help
@@ -64,6 +67,7 @@ class Table(NamedTuple):
 
 def tables() -> Iterator[Table]:
     """Yield every table, in the order in which a page would get them."""
+    yield from _log_formats()
     yield from _lab()
     for disk in DISKS:
         yield _settings(disk.settings, disk.name, f"{disk.name}.")
@@ -141,6 +145,23 @@ def _json_keys(prefix: str, model: type[BaseModel]) -> Iterator[tuple[str, str]]
         for kind in (field.annotation, *get_args(field.annotation)):
             if isinstance(kind, type) and issubclass(kind, BaseModel):
                 yield from _json_keys(f"{key}{entries}.", kind)
+
+
+def _log_formats() -> Iterator[Table]:
+    """Yield the log formats that `bin/replay` knows, with and without a name."""
+    ran = subprocess.run([REPLAY, "reference"], capture_output=True, text=True, check=True, timeout=60)
+    formats = json.loads(ran.stdout)["formats"]
+    for one in formats:
+        one["shown"] = f"JSON: {one['keys']}" if one["keys"] else f"`{one['log']}`".replace("\t", "\\t")
+    named = [
+        (f"`{one['name']}`", one["shown"], ", ".join(f"`{text}`" for text in one["times"]), one["when"])
+        for one in formats
+        if one["name"]
+    ]
+    head = ("name", "log-format", "date, time", "the time is when the request was")
+    yield Table("log-formats.md", "presets", _table(head, named))
+    unnamed = [(one["label"], one["shown"]) for one in formats if one["label"]]
+    yield Table("log-formats.md", "others", _table(("log", "`--format` (`FORMAT=`)"), unnamed))
 
 
 def keys(models: Models, without: Collection[str] = ()) -> list[str]:

@@ -26,6 +26,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/replay/accesslog/formats"
 	"plimsoll/replay/redact"
 )
 
@@ -40,23 +41,6 @@ type Spec struct {
 	TZ string
 	// StrictHosts refuses a %h that is not an IP address, as goaccess does without --no-ip-validation.
 	StrictHosts bool
-}
-
-// LogTime is the instant of a request that a log's timestamp stands for.
-type LogTime int
-
-const (
-	// Received is when the request arrived: Apache's %t.
-	Received LogTime = iota
-	// Finished is when the response was sent: nginx's $time_local.
-	Finished
-)
-
-func (t LogTime) String() string {
-	if t == Finished {
-		return "finished"
-	}
-	return "received"
 }
 
 // Format is a compiled log format together with the scratch space of one parser. It is not safe for concurrent use;
@@ -87,8 +71,8 @@ type program struct {
 	dateTime     timeFormat      // of %x
 	location     *time.Location  // of times without an offset; nil means UTC
 	resolution   time.Duration
-	logTime      LogTime
-	escape       Escape
+	logTime      formats.LogTime
+	escape       formats.Escape
 	strictHosts  bool
 	vhostIsLabel bool   // %v names a router, a balancer or a bucket, not the host that was asked for
 	lastVHost    bool   // of several %v the last one is the host that was asked for
@@ -114,29 +98,29 @@ func (f *Format) LogFormat() string { return f.log }
 func (f *Format) Resolution() time.Duration { return f.resolution }
 
 // LogTime returns the instant of a request that Request.TimeNS stands for.
-func (f *Format) LogTime() LogTime { return f.logTime }
+func (f *Format) LogTime() formats.LogTime { return f.logTime }
 
 // HasBodies reports whether the log is a recording: it has the bodies of requests.
 func (f *Format) HasBodies() bool { return f.hasBodies }
 
 // Escape returns how the server escaped the fields that clients can write into its log.
-func (f *Format) Escape() Escape { return f.escape }
+func (f *Format) Escape() formats.Escape { return f.escape }
 
 // RefererEscape returns how the server escaped the referer, in which IIS's plus sign is one: a URL has no spaces.
-func (f *Format) RefererEscape() Escape {
-	if f.escape == EscapePlus {
-		return EscapeNone
+func (f *Format) RefererEscape() formats.Escape {
+	if f.escape == formats.EscapePlus {
+		return formats.EscapeNone
 	}
 	return f.escape
 }
 
 // TargetEscape returns how the server escaped the request target. It differs from Escape where a server marks only
 // header fields, as IIS does with its plus signs.
-func (f *Format) TargetEscape() Escape {
-	if f.escape == EscapeBackslash {
-		return EscapeBackslash
+func (f *Format) TargetEscape() formats.Escape {
+	if f.escape == formats.EscapeBackslash {
+		return formats.EscapeBackslash
 	}
-	return EscapeNone
+	return formats.EscapeNone
 }
 
 // ReadConfig reads a goaccess.conf: log-format, date-format, time-format, datetime-format and tz. All other keys are

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll/replay/accesslog/formats"
 )
 
 func mustCompile(t testing.TB, spec Spec) *Format {
@@ -341,30 +343,30 @@ const haproxy = `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`
 func TestWhatTimestampsMean(t *testing.T) {
 	for _, c := range []struct {
 		log        string
-		at         LogTime
+		at         formats.LogTime
 		resolution time.Duration
-		escape     Escape
+		escape     formats.Escape
 	}{
-		{"COMBINED", Received, time.Second, EscapeBackslash},
-		{"awss3", Received, time.Second, EscapeNone},
-		{"TRAEFIKCLF", Received, time.Second, EscapeBackslash},
-		{"CADDY", Finished, time.Microsecond, EscapeNone},
-		{"CLOUDFRONT", Finished, time.Second, EscapePercent},
-		{"AWSALB", Finished, time.Microsecond, EscapeBackslash},
-		{"SQUID", Finished, time.Millisecond, EscapeNone},
-		{"W3C", Finished, time.Second, EscapePlus},
-		{"CLOUDSTORAGE", Finished, time.Microsecond, EscapeNone},
-		{`%h [%d:%t %^] "%r" %D`, Received, time.Second, EscapeBackslash},
-		{`%h [%d:%t %^] "%r" %T`, Finished, time.Second, EscapeBackslash},
-		{`%h [%d:%t %^] "%r" %L`, Finished, time.Second, EscapeBackslash},
-		{`%h [%d:%t %^] "%r" %{ms}T`, Received, time.Second, EscapeBackslash},
-		{`%h [%d:%t %^] "%r" %{us}T %{s}T`, Received, time.Second, EscapeBackslash},
-		{haproxy, Received, time.Millisecond, EscapeBackslash},
-		{`%h - %e [%d:%t %^] "%r" %s %b "%R" "%u" %^ "%^" "%^" %Lms`, Received, time.Second, EscapeBackslash},
-		{`{"StartUTC":"%x","ClientHost":"%h","RequestPath":"%U","Duration":"%n"}`, Received, time.Millisecond, EscapeNone},
-		{`{"start_time":"%x","from":"%h","path":"%U","duration":"%L"}`, Received, time.Millisecond, EscapeNone},
-		{`%h [%x] "%r"`, Received, time.Millisecond, EscapeBackslash},
-		{`{"t":"%x","h":"%h","r":"%r"}`, Finished, time.Millisecond, EscapeNone},
+		{"COMBINED", formats.Received, time.Second, formats.EscapeBackslash},
+		{"awss3", formats.Received, time.Second, formats.EscapeNone},
+		{"TRAEFIKCLF", formats.Received, time.Second, formats.EscapeBackslash},
+		{"CADDY", formats.Finished, time.Microsecond, formats.EscapeNone},
+		{"CLOUDFRONT", formats.Finished, time.Second, formats.EscapePercent},
+		{"AWSALB", formats.Finished, time.Microsecond, formats.EscapeBackslash},
+		{"SQUID", formats.Finished, time.Millisecond, formats.EscapeNone},
+		{"W3C", formats.Finished, time.Second, formats.EscapePlus},
+		{"CLOUDSTORAGE", formats.Finished, time.Microsecond, formats.EscapeNone},
+		{`%h [%d:%t %^] "%r" %D`, formats.Received, time.Second, formats.EscapeBackslash},
+		{`%h [%d:%t %^] "%r" %T`, formats.Finished, time.Second, formats.EscapeBackslash},
+		{`%h [%d:%t %^] "%r" %L`, formats.Finished, time.Second, formats.EscapeBackslash},
+		{`%h [%d:%t %^] "%r" %{ms}T`, formats.Received, time.Second, formats.EscapeBackslash},
+		{`%h [%d:%t %^] "%r" %{us}T %{s}T`, formats.Received, time.Second, formats.EscapeBackslash},
+		{haproxy, formats.Received, time.Millisecond, formats.EscapeBackslash},
+		{`%h - %e [%d:%t %^] "%r" %s %b "%R" "%u" %^ "%^" "%^" %Lms`, formats.Received, time.Second, formats.EscapeBackslash},
+		{`{"StartUTC":"%x","ClientHost":"%h","RequestPath":"%U","Duration":"%n"}`, formats.Received, time.Millisecond, formats.EscapeNone},
+		{`{"start_time":"%x","from":"%h","path":"%U","duration":"%L"}`, formats.Received, time.Millisecond, formats.EscapeNone},
+		{`%h [%x] "%r"`, formats.Received, time.Millisecond, formats.EscapeBackslash},
+		{`{"t":"%x","h":"%h","r":"%r"}`, formats.Finished, time.Millisecond, formats.EscapeNone},
 	} {
 		f := mustCompile(t, Spec{Log: c.log})
 		if f.LogTime() != c.at || f.Resolution() != c.resolution || f.Escape() != c.escape {
@@ -372,13 +374,13 @@ func TestWhatTimestampsMean(t *testing.T) {
 				c.log, f.LogTime(), f.Resolution(), f.Escape(), c.at, c.resolution, c.escape)
 		}
 	}
-	if got := mustCompile(t, Spec{Log: "W3C"}).TargetEscape(); got != EscapeNone {
+	if got := mustCompile(t, Spec{Log: "W3C"}).TargetEscape(); got != formats.EscapeNone {
 		t.Errorf("a plus sign in IIS's path is no space: %v", got)
 	}
 }
 
 func TestPresetsAreSorted(t *testing.T) {
-	if !slices.IsSorted(Presets()) || len(Presets()) != len(presets) {
+	if !slices.IsSorted(Presets()) || len(Presets()) != len(formats.Named) {
 		t.Error(Presets())
 	}
 }
@@ -386,17 +388,17 @@ func TestPresetsAreSorted(t *testing.T) {
 func TestUnescape(t *testing.T) {
 	for _, c := range []struct {
 		why     string
-		style   Escape
+		style   formats.Escape
 		in, out string
 	}{
-		{"Apache escapes quotes, backslashes and control characters", EscapeBackslash, `a\"b\\c\n\t\r\x1b`, "a\"b\\c\n\t\r\x1b"},
-		{"nginx escapes all of them as hex", EscapeBackslash, `\x22\x5C\xC3\xA9`, "\"\\é"},
-		{"Traefik is written in Go", EscapeBackslash, `\u00e9`, "é"},
-		{"what is no escape stays", EscapeBackslash, `C:\dir\xZZ\u12 \`, `C:\dir\xZZ\u12 \`},
-		{"a plus sign is a space to IIS", EscapePlus, "Mozilla/5.0+(Windows+NT)", "Mozilla/5.0 (Windows NT)"},
-		{"CloudFront escapes as in URLs", EscapePercent, "Mozilla/5.0%20(X)%", "Mozilla/5.0 (X)%"},
-		{"CloudFront escapes some fields twice", EscapePercent, "a%2520b", "a b"},
-		{"nothing was escaped", EscapeNone, `\x22+%20`, `\x22+%20`},
+		{"Apache escapes quotes, backslashes and control characters", formats.EscapeBackslash, `a\"b\\c\n\t\r\x1b`, "a\"b\\c\n\t\r\x1b"},
+		{"nginx escapes all of them as hex", formats.EscapeBackslash, `\x22\x5C\xC3\xA9`, "\"\\é"},
+		{"Traefik is written in Go", formats.EscapeBackslash, `\u00e9`, "é"},
+		{"what is no escape stays", formats.EscapeBackslash, `C:\dir\xZZ\u12 \`, `C:\dir\xZZ\u12 \`},
+		{"a plus sign is a space to IIS", formats.EscapePlus, "Mozilla/5.0+(Windows+NT)", "Mozilla/5.0 (Windows NT)"},
+		{"CloudFront escapes as in URLs", formats.EscapePercent, "Mozilla/5.0%20(X)%", "Mozilla/5.0 (X)%"},
+		{"CloudFront escapes some fields twice", formats.EscapePercent, "a%2520b", "a b"},
+		{"nothing was escaped", formats.EscapeNone, `\x22+%20`, `\x22+%20`},
 	} {
 		if got := string(Unescape([]byte("+"), []byte(c.in), c.style)); got != "+"+c.out {
 			t.Errorf("%s: %q, want %q", c.why, got, "+"+c.out)

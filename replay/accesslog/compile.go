@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"plimsoll/replay/accesslog/formats"
 )
 
 // ErrFormat is what every error of Compile is.
@@ -37,9 +39,9 @@ func Compile(spec Spec) (*Format, error) { return compileAt(spec, time.Now()) }
 
 // compileAt compiles as of a moment, from which formats without a year take theirs.
 func compileAt(spec Spec, now time.Time) (*Format, error) {
-	p := &program{name: spec.Log, log: unescapeFormat(spec.Log), strictHosts: spec.StrictHosts, escape: EscapeBackslash}
-	if known, ok := presetNamed(spec.Log); ok {
-		known.apply(p, &spec)
+	p := &program{name: spec.Log, log: unescapeFormat(spec.Log), strictHosts: spec.StrictHosts, escape: formats.EscapeBackslash}
+	if known, ok := formats.Find(spec.Log); ok {
+		p.take(known, &spec)
 	} else if strings.TrimSpace(spec.Log) == "" {
 		return nil, &FormatError{Format: spec.Log, Why: "it is empty: give a preset (" + strings.Join(Presets(), ", ") +
 			") or a goaccess log-format string"}
@@ -65,6 +67,36 @@ func compileAt(spec Spec, now time.Time) (*Format, error) {
 	}
 	p.derive()
 	return &Format{program: p, base: p}, nil
+}
+
+// Presets returns the names of the formats that are known, sorted.
+func Presets() []string {
+	names := make([]string, len(formats.Named))
+	for i, p := range formats.Named {
+		names[i] = p.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// take sets what the user did not set to what a format with a name says.
+func (p *program) take(known *formats.Format, spec *Spec) {
+	p.name, p.log = known.Name, known.Log
+	p.logTime, p.escape, p.vhostIsLabel = known.LogTime, known.Escape, known.HostIsLabel
+	p.lastVHost, p.namesFields = known.LastVHost, known.NamesFields
+	p.zeroStatus, p.clientKey = known.ZeroStatus, known.ClientKey
+	if spec.Date == "" && spec.Time == "" && spec.DateTime == "" {
+		p.resolution = known.Resolution
+	}
+	if spec.DateTime == "" && spec.Time == "" {
+		spec.DateTime = known.DateTime
+	}
+	if spec.Date == "" {
+		spec.Date = known.Date
+	}
+	if spec.Time == "" {
+		spec.Time = known.Time
+	}
 }
 
 func (p *program) setClocks(spec Spec, now time.Time) (errs []error) {
@@ -409,21 +441,21 @@ func (p *program) derive() {
 		})
 	}
 	each(func(o op) { p.hasBodies = p.hasBodies || o.kind == opBody })
-	if _, ok := presetNamed(p.name); !ok {
+	if _, ok := formats.Find(p.name); !ok {
 		each(func(o op) {
 			if o.kind == opDuration && o.spec != 'D' && !o.received && !p.logsStart() {
-				p.logTime = Finished
+				p.logTime = formats.Finished
 			}
 		})
 		for i := range p.ops {
 			p.ops[i].list = p.ops[i].kind == opDuration && p.ops[i].delim == ' '
 		}
 		if len(p.keys) > 0 {
-			p.escape = EscapeNone
+			p.escape = formats.EscapeNone
 			p.zeroStatus = true
-			p.logTime = Finished
+			p.logTime = formats.Finished
 			if p.logsStart() {
-				p.logTime = Received
+				p.logTime = formats.Received
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"plimsoll/replay/accesslog/formats"
 )
 
 // Count reads the whole log and adds it up, in no order and on all cores. OnReject gets the rejected lines at the end. On an error the totals are those of what was read before it.
@@ -28,7 +30,7 @@ func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals
 	lie, back := newTimelines(len(s.files), p.opts.Pause), newSteps(len(s.files))
 	p.work(f, func(worker int, f *Format, c *chunk) {
 		t := &tallies[worker]
-		c.binNS, c.finished = lie.binNS, f.LogTime() == Finished
+		c.binNS, c.finished = lie.binNS, f.LogTime() == formats.Finished
 		c.parse(f, false, p.opts.MaxRejects-len(t.rejects))
 		t.files[c.file].merge(c.counts)
 		t.rejects = append(t.rejects, c.rejects...)

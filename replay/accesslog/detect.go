@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"plimsoll/replay/accesslog/formats"
 	"plimsoll/replay/redact"
 )
 
@@ -30,21 +31,6 @@ type Trial struct {
 	doubt    string // why the first of them
 }
 
-// lookalikes are well-known formats that goaccess has no preset for, each with the string that reads it.
-var lookalikes = [...]struct{ name, log string }{
-	{"Squid's own access.log", `%x %~%L %h %^/%s %b %m %U %^`},
-	{"HAProxy's log of HTTP behind syslog", `%^]: %h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`},
-	{"HAProxy's log of HTTP", `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`},
-	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
-	{vhostWithoutPort, `%v %h %^[%d:%t %^] "%r" %s %b`},
-	{"Traefik's JSON", `{"StartUTC":"%x","ClientHost":"%h","RequestMethod":"%m","RequestHost":"%v","RequestPath":"%U","RequestProtocol":"%H","DownstreamStatus":"%s","DownstreamContentSize":"%b","Duration":"%n","request_User-Agent":"%u","request_Referer":"%R"}`},
-	{"a log with X-Forwarded-For first", `"~h{, }" %^ %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
-	{"the log of a classic load balancer of AWS", `%x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u"`},
-	{"a combined format with an ISO 8601 time", `%h %^[%x] "%r" %s %b "%R" "%u"`},
-}
-
-const vhostWithoutPort = "a log with the virtual host first, without a port"
-
 // Detect finds the preset that reads the most of a log's first lines; of those that read as many, the one that finds
 // the most in them. It returns the trial of each preset, best first, also with an error.
 func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
@@ -53,9 +39,9 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 	if len(lines) == 0 {
 		return nil, nil, fmt.Errorf("%w: it has no lines to detect one from", ErrUnknownFormat)
 	}
-	trials := make([]Trial, 0, len(presets))
-	for i := range presets {
-		f, err := Compile(Spec{Log: presets[i].name, StrictHosts: strict})
+	trials := make([]Trial, 0, len(formats.Named))
+	for i := range formats.Named {
+		f, err := Compile(Spec{Log: formats.Named[i].Name, StrictHosts: strict})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -162,13 +148,16 @@ func undetected(lines [][]byte, trials []Trial, fields []byte, strict bool) erro
 
 func lookalike(lines [][]byte) (name, log string) {
 	best := 0
-	for _, l := range lookalikes {
-		f, err := Compile(Spec{Log: l.log, StrictHosts: true})
+	for _, l := range formats.Unnamed {
+		if !l.IsSuggested {
+			continue
+		}
+		f, err := Compile(Spec{Log: l.Log, StrictHosts: true})
 		if err != nil {
 			continue
 		}
 		if t := f.try(lines); t.Valid*2 > len(lines) && t.Valid > best {
-			name, log, best = l.name, l.log, t.Valid
+			name, log, best = l.Name, l.Log, t.Valid
 		}
 	}
 	return name, log

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll/replay/accesslog/formats"
 )
 
 func TestDetectKnowsEveryPreset(t *testing.T) {
@@ -28,7 +30,7 @@ func TestDetectKnowsEveryPreset(t *testing.T) {
 			t.Errorf("%s: %v", s.preset, err)
 			continue
 		}
-		if f.Name() != want || trials[0].Name != want || len(trials) != len(presets) {
+		if f.Name() != want || trials[0].Name != want || len(trials) != len(formats.Named) {
 			t.Errorf("%s is taken for %s", s.preset, f.Name())
 		}
 	}
@@ -58,7 +60,7 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 		{
 			"native Squid is known, and the string that reads it", `1760100936.779    180 192.0.2.224 TCP_MISS/200 411 GET http://x/m - DIRECT/1.2.3.4 -`,
 			[]string{fmt.Sprintf("tried %d presets on its first line",
-				len(presets)), "none read any", "Squid's own access.log", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
+				len(formats.Named)), "none read any", "Squid's own access.log", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
 		},
 		{
 			"a virtual host without a port", `www.example.com 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
@@ -175,11 +177,11 @@ func TestNoLineIsReadWithAWrongClient(t *testing.T) {
 	}
 }
 
-// TestEveryLookalikeReadsWhatItIsFor keeps the strings that users are told to give in order.
-func TestEveryLookalikeReadsWhatItIsFor(t *testing.T) {
-	for _, l := range lookalikes {
-		if _, err := Compile(Spec{Log: l.log}); err != nil {
-			t.Errorf("%s: %v", l.name, err)
+// TestEveryFormatWithoutANameCompiles keeps the strings in order that users are told to give.
+func TestEveryFormatWithoutANameCompiles(t *testing.T) {
+	for _, l := range formats.Unnamed {
+		if _, err := Compile(Spec{Log: l.Log}); err != nil {
+			t.Errorf("%s: %v", l.Name, err)
 		}
 	}
 }
@@ -211,12 +213,12 @@ datetime-format %d/%b/%Y:%H:%M:%S %z
 	}
 }
 
-// An entry in the table of presets is all that a format needs.
+// An entry in the list of formats is all that a format needs.
 func TestAToyPresetIsReadAndDetected(t *testing.T) {
-	before := presets
-	t.Cleanup(func() { presets = before })
-	presets = append(slices.Clone(presets), preset{
-		name: "TOY", log: "%h|%x|%m|%U|%s|%b|%D", dateTime: "%s", resolution: time.Second, logTime: Finished,
+	before := formats.Named
+	t.Cleanup(func() { formats.Named = before })
+	formats.Named = append(slices.Clone(formats.Named), formats.Format{
+		Name: "TOY", Log: "%h|%x|%m|%U|%s|%b|%D", DateTime: "%s", Resolution: time.Second, LogTime: formats.Finished,
 	})
 	line := []byte("192.0.2.7|1760100936|GET|/a|200|12|1500")
 	f, trials, err := Detect([][]byte{line}, false)
@@ -227,7 +229,7 @@ func TestAToyPresetIsReadAndDetected(t *testing.T) {
 	if mismatch := mustCompile(t, Spec{Log: "toy"}).Parse(line, &r); mismatch != nil || string(r.Target) != "/a" || r.DurationNS != 1_500_000 {
 		t.Errorf("%+v, %v", r, mismatch)
 	}
-	if f.LogTime() != Finished || f.Resolution() != time.Second || !slices.Contains(Presets(), "TOY") {
+	if f.LogTime() != formats.Finished || f.Resolution() != time.Second || !slices.Contains(Presets(), "TOY") {
 		t.Errorf("the preset's own properties are lost: %v %v %v", f.LogTime(), f.Resolution(), Presets())
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"testing"
 	"unsafe"
+
+	"plimsoll/replay/accesslog/formats"
 )
 
 // FuzzCompile feeds nonsense to the format compiler: it has to answer, and what it accepts has to run.
 func FuzzCompile(f *testing.F) {
-	for _, p := range presets {
-		f.Add(p.log, p.date, p.time, "", sampleOf("COMBINED").lines[0])
+	for _, p := range formats.Named {
+		f.Add(p.Log, p.Date, p.Time, "", sampleOf("COMBINED").lines[0])
 	}
 	for _, c := range customFormats {
 		f.Add(c.spec.Log, c.spec.Date, c.spec.Time, "", c.lines[0])
@@ -32,21 +34,21 @@ func FuzzCompile(f *testing.F) {
 
 // FuzzParseLine feeds nonsense to the parsers of all presets.
 func FuzzParseLine(f *testing.F) {
-	var formats []*Format
+	var compiled []*Format
 	for i, s := range samples {
-		formats = append(formats, mustCompile(f, Spec{Log: s.preset}), mustCompile(f, Spec{Log: s.preset, StrictHosts: true}))
+		compiled = append(compiled, mustCompile(f, Spec{Log: s.preset}), mustCompile(f, Spec{Log: s.preset, StrictHosts: true}))
 		for _, line := range s.lines {
 			f.Add(uint8(2*i), []byte(line))
 		}
 	}
 	for i, c := range customFormats {
-		formats = append(formats, mustCompile(f, c.spec))
+		compiled = append(compiled, mustCompile(f, c.spec))
 		for _, line := range c.lines {
 			f.Add(uint8(2*len(samples)+i), []byte(line))
 		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, line []byte) {
-		format := formats[int(which)%len(formats)]
+		format := compiled[int(which)%len(compiled)]
 		checkParse(t, format, line)
 		for _, log := range format.candidates(line) {
 			if other, err := Compile(Spec{Log: log}); err == nil {

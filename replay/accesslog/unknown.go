@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"plimsoll/replay/accesslog/formats"
 	"plimsoll/replay/redact"
 )
 
@@ -61,25 +62,28 @@ func describe(lines [][]byte, strict bool) string {
 // kinds says which formats read which part of a log whose lines are of several kinds; "" where none reads any.
 func kinds(lines [][]byte, strict bool) string {
 	const most = 4
-	var formats []*Format
-	for i := range presets {
-		if f, err := Compile(Spec{Log: presets[i].name, StrictHosts: strict}); err == nil {
-			formats = append(formats, f)
+	var known []*Format
+	for i := range formats.Named {
+		if f, err := Compile(Spec{Log: formats.Named[i].Name, StrictHosts: strict}); err == nil {
+			known = append(known, f)
 		}
 	}
-	for _, l := range lookalikes {
-		if f, err := Compile(Spec{Log: l.log, StrictHosts: true}); err == nil {
-			formats = append(formats, f)
+	for _, l := range formats.Unnamed {
+		if !l.IsSuggested {
+			continue
+		}
+		if f, err := Compile(Spec{Log: l.Log, StrictHosts: true}); err == nil {
+			known = append(known, f)
 		}
 	}
 	var said []string
 	var first *Format
 	rest := slices.Clone(lines)
 	for len(said) < most && len(rest) > 0 {
-		tried := formats
+		tried := known
 		if at := slices.IndexFunc(rest, anyMethod.Match); at >= 0 {
 			if f, err := guessOf(rest[at]).compile(); err == nil {
-				tried = append(slices.Clone(formats), f)
+				tried = append(slices.Clone(known), f)
 			}
 		}
 		var best Trial

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+
+	"plimsoll/replay/accesslog/formats"
 )
 
 // parseUint reads b as C's strtoull does when it has to end with the text: white space and a plus sign may lead.
@@ -112,27 +114,13 @@ func trimSpace(b []byte) []byte {
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 
-// Escape is how a server writes bytes that would break its log's lines or fields.
-type Escape uint8
-
-const (
-	// EscapeNone leaves them as they are.
-	EscapeNone Escape = iota
-	// EscapeBackslash is Apache's \" \\ \n \t \r \b \v \xhh, which includes nginx's \xHH and Traefik's \uhhhh.
-	EscapeBackslash
-	// EscapePlus is IIS's: a plus sign in a header field is a space.
-	EscapePlus
-	// EscapePercent is CloudFront's: %XX in a header field, for some fields twice over.
-	EscapePercent
-)
-
 // Unescape appends to dst what the server received where its log says src. Escapes that are cut off or unknown stay
 // as they are.
-func Unescape(dst, src []byte, style Escape) []byte {
+func Unescape(dst, src []byte, style formats.Escape) []byte {
 	switch style {
-	case EscapeBackslash:
+	case formats.EscapeBackslash:
 		return unescapeBackslash(dst, src)
-	case EscapePlus:
+	case formats.EscapePlus:
 		for _, c := range src {
 			if c == '+' {
 				c = ' '
@@ -140,7 +128,7 @@ func Unescape(dst, src []byte, style Escape) []byte {
 			dst = append(dst, c)
 		}
 		return dst
-	case EscapePercent:
+	case formats.EscapePercent:
 		start := len(dst)
 		dst = unescapePercent(dst, src)
 		return unescapePercent(dst[:start], dst[start:]) // CloudFront writes a space as %2520

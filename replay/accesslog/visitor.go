@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"plimsoll/replay/accesslog/formats"
 )
 
 // VisitorField is a format that takes the client from another field of a log than the one in use does.
@@ -292,7 +294,7 @@ func (v VisitorField) Doubt() string {
 	flags := "--format " + format
 	make := " (make: FORMAT=" + format + ")"
 	for _, one := range []struct{ flag, value, usual string }{
-		{"--date-format", v.Format.spec.Date, dateApache}, {"--time-format", v.Format.spec.Time, time24},
+		{"--date-format", v.Format.spec.Date, formats.DateApache}, {"--time-format", v.Format.spec.Time, formats.Time24},
 		{"--datetime-format", v.Format.spec.DateTime, ""},
 	} {
 		if one.value != "" && one.value != one.usual {

@@ -2,10 +2,12 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"plimsoll/replay/accesslog/formats"
 	"plimsoll/replay/cli"
 )
 
@@ -47,7 +49,39 @@ func (c *Reference) Help() string {
 
 // Run prints it.
 func (c *Reference) Run(s cli.Streams, ctx *kong.Context) error {
-	return cli.PrintJSON(s.Out, programOf(ctx.Model))
+	return cli.PrintJSON(s.Out, struct {
+		Program
+		Formats []formatRow `json:"formats"`
+	}{programOf(ctx.Model), formatRows()})
+}
+
+// formatRow is a row of the tables in docs/log-formats.md. A format without a name has no name, but a label.
+type formatRow struct {
+	Name  string   `json:"name"`
+	Label string   `json:"label"`
+	Log   string   `json:"log"`
+	Keys  string   `json:"keys"`
+	Times []string `json:"times"` // strftime formats, each once
+	When  string   `json:"when"`
+}
+
+func formatRows() (rows []formatRow) {
+	for _, f := range formats.Named {
+		row := formatRow{Name: f.Name, Log: f.Log, Keys: f.Keys, When: f.LogTime.String()}
+		if f.Server != "" {
+			row.When += " (" + f.Server + ")"
+		}
+		for _, at := range []string{f.Date, f.Time, f.DateTime} {
+			if at != "" && !slices.Contains(row.Times, at) {
+				row.Times = append(row.Times, at)
+			}
+		}
+		rows = append(rows, row)
+	}
+	for _, f := range formats.Unnamed {
+		rows = append(rows, formatRow{Label: f.Name, Log: f.Log})
+	}
+	return rows
 }
 
 // Program is a program: what it is called, and which commands and flags it has.

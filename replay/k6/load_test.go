@@ -9,6 +9,7 @@ import (
 	"go.k6.io/k6/lib"
 	"go.k6.io/k6/lib/fsext"
 	"go.k6.io/k6/output"
+	"gopkg.in/guregu/null.v3"
 )
 
 func TestTheLoadOfAScript(t *testing.T) {

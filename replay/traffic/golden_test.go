@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"math/big"
 	"os"
-	"plimsoll/replay/route"
 	"strings"
 	"testing"
+
+	"plimsoll/replay/route"
 )
 
 var update = flag.Bool("update", false, "write testdata/shares.json anew")

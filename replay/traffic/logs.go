@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"plimsoll/replay/accesslog"
+	"plimsoll/replay/accesslog/formats"
 	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
@@ -56,7 +57,7 @@ func Open(ctx context.Context, paths []string, stdin io.Reader, how Reading) (*L
 		l.Close()
 		return nil, err
 	}
-	l.Finished = l.Format.LogTime() == accesslog.Finished
+	l.Finished = l.Format.LogTime() == formats.Finished
 	return l, nil
 }
 
@@ -136,9 +137,9 @@ func (l *Logs) Close() {
 // TimesAre returns which instant of a request the logs' times are.
 func (l *Logs) TimesAre() string {
 	if l.Finished {
-		return accesslog.Finished.String()
+		return formats.Finished.String()
 	}
-	return accesslog.Received.String()
+	return formats.Received.String()
 }
 
 // Contents returns what is in the logs, by which they are known under any name, packed or not.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll/replay/accesslog"
+	"plimsoll/replay/accesslog/formats"
 	"plimsoll/replay/engine"
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/wire"
@@ -399,7 +400,7 @@ const mostTexts = 1 << 14
 type texts struct{ known map[string]string }
 
 // of returns the text that a log has in its own escapes; "" for the dash that stands for nothing.
-func (t *texts) of(raw []byte, style accesslog.Escape) string {
+func (t *texts) of(raw []byte, style formats.Escape) string {
 	if text, ok := t.known[string(raw)]; ok {
 		return text
 	}

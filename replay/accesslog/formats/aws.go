@@ -1,0 +1,62 @@
+package formats
+
+// Amazon's services: balancers, CloudFront and S3.
+
+import "time"
+
+var cloudFront = Format{
+	// The first %v is cs(Host), the distribution's own name, which goaccess takes. The second is x-host-header, what
+	// the visitor asked for; goaccess skips it.
+	Name: "CLOUDFRONT",
+	Log:  "%d\t%t\t%^\t%b\t%h\t%m\t%v\t%U\t%s\t%R\t%u\t%q\t%^\t%C\t%^\t%v\t%^\t%^\t%T\t%^\t%K\t%k\t%^\t%H\t%^",
+	Date: DateW3C, Time: Time24, Resolution: time.Second, LogTime: Finished, Escape: EscapePercent, LastVHost: true,
+	Sample: Sample{
+		Valid: 1, Failed: 1, Why: "tabs, and per cent escapes in the user agent",
+		Lines: []string{
+			"2025-10-10\t21:02:31\tLAX1\t392\t192.0.2.100\tGET\td111111abcdef8.cloudfront.net\t/index.html\t200\thttps://example.com/\tMozilla/5.0%20(Windows%20NT%2010.0)\tpage=1\t-\tHit\tSOX4x\td111111abcdef8.cloudfront.net\thttps\t23\t0.001\t-\tTLSv1.2\tECDHE-RSA-AES128-GCM-SHA256\tHit\tHTTP/2.0\t-\t-",
+			"2025-10-10\t21:02:31\tLAX1\t392\t192.0.2.100\tGETS",
+		},
+	},
+}
+
+var awsALB = Format{
+	// %v is the balancer's name.
+	Name: "AWSALB", Log: `%^ %dT%t.%^ %v %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u" %k %K %^`,
+	Date: DateW3C, Time: Time24, Resolution: time.Microsecond, LogTime: Finished, Escape: EscapeBackslash, HostIsLabel: true,
+	Sample: Sample{
+		Valid: 1, Failed: 1, Why: "the balancer's name is no host",
+		Lines: []string{
+			`http 2025-10-10T23:39:43.945958Z app/my-loadbalancer/50dc6c495c0c9188 192.0.2.131:2817 10.0.0.1:80 0.000 0.001 0.000 200 200 34 366 "GET http://www.example.com:80/ HTTP/1.1" "curl/8.5.0" - - arn:aws:x "Root=1-58337262" "-" "-" 0 2025-10-10T23:39:43.364000Z "forward" "-" "-"`,
+			`http 2025-10-10T23:39:43.945958Z app/my-loadbalancer/50dc6c495c0c9188 192.0.2.131:2817 10.0.0.1:80 0.000 0.001 0.000 - - 34 366 "GET http://www.example.com:80/ HTTP/1.1" "curl/8.5.0" - - arn:aws:x`,
+		},
+	},
+}
+
+var awsELB = Format{
+	Name: "AWSELB", Log: `%^ %dT%t.%^ %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u" %k %K %^ "%^" "%v"`,
+	Date: DateW3C, Time: Time24, Resolution: time.Microsecond, LogTime: Finished, Escape: EscapeBackslash,
+	Sample: Sample{
+		Valid: 1, Failed: 1, Why: "sub-second UTC times, absolute targets",
+		Lines: []string{
+			`https 2025-10-10T23:39:43.945958Z app/my-loadbalancer/50dc6c495c0c9188 192.0.2.131:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "curl/8.5.0" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:x "Root=1-58337281" "www.example.com" "arn:aws:y" 1 2025-10-10T23:39:43.859000Z "authenticate,forward" "-" "-"`,
+			`https 2025-10-10 app/my-loadbalancer/50dc6c495c0c9188 192.0.2.131:2817 -`,
+		},
+	},
+}
+
+var awsS3 = Format{
+	// %v is the bucket.
+	Name: "AWSS3", Log: `%^ %v [%d:%t %^] %h %^"%r" %s %^ %b %^ %L %^ "%R" "%u"`,
+	Date: DateApache, Time: Time24, Resolution: time.Second, LogTime: Received, Escape: EscapeNone, HostIsLabel: true,
+	Sample: Sample{
+		Valid: 1, Failed: 1, Why: "the bucket is no host",
+		Lines: []string{
+			`79a59d mybucket [06/Feb/2025:00:00:38 +0000] 192.0.2.3 79a59d 3E57427F3EXAMPLE REST.GET.VERSIONING - "GET /mybucket?versioning HTTP/1.1" 200 - 113 - 7 - "-" "S3Console/0.4" -`,
+			`79a59d mybucket [06/Feb/2025:00:00:38 +0000] 192.0.2.3 79a59d 3E57427F3EXAMPLE REST.GET.VERSIONING - "GET /mybucket?versioning HTTP/1.1" 2000 - 113 - 7 - "-" "S3Console/0.4" -`,
+		},
+	},
+}
+
+var awsVariants = []Variant{
+	{Name: "the log of a classic load balancer of AWS", Log: `%x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u"`, IsSuggested: true},
+}
