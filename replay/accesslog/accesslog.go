@@ -50,7 +50,7 @@ type Format struct {
 	base  *program // as it was compiled; a comment of the log may name other fields
 	named []byte   // that comment
 
-	doubts string
+	warning string
 	scanner
 }
 
@@ -85,8 +85,8 @@ type program struct {
 // Name returns the preset's name, or the format string itself.
 func (f *Format) Name() string { return f.name }
 
-// Doubts says how many of the first lines the format reads that speak against it, where it was detected; "" for none.
-func (f *Format) Doubts() string { return f.doubts }
+// Warning says how many of the first lines the format reads that speak against it, where it was detected; "" for none.
+func (f *Format) Warning() string { return f.warning }
 
 // Spec returns all that was compiled: what the user said, and what the preset says where the user said nothing.
 func (f *Format) Spec() Spec { return f.spec }

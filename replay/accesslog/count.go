@@ -15,7 +15,8 @@ import (
 	"plimsoll/replay/accesslog/formats"
 )
 
-// Count reads the whole log and adds it up, in no order and on all cores. OnReject gets the rejected lines at the end. On an error the totals are those of what was read before it.
+// Count reads the whole log and adds it up, in no order and on all cores. OnReject gets the rejected lines at the
+// end. On an error the totals are those of what was read before it.
 func (s *Source) Count(ctx context.Context, f *Format, opts ReadOptions) (Totals, error) {
 	p := s.pipeline(ctx, opts)
 	defer p.cancel()

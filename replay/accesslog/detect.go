@@ -53,7 +53,7 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 	if best := trials[0]; best.Valid*2 > best.Lines {
 		f, err := Compile(Spec{Log: best.Name, StrictHosts: strict})
 		if err == nil && best.doubtful > 0 {
-			f.doubts = fmt.Sprintf("%d of the first %d lines are hardly what %s reads them as: %s",
+			f.warning = fmt.Sprintf("%d of the first %d lines are hardly what %s reads them as: %s",
 				best.doubtful, best.Lines, best.Name, best.doubt)
 		}
 		return f, trials, err
@@ -88,7 +88,7 @@ func (f *Format) try(lines [][]byte) Trial {
 		}
 		if why == "" {
 			t.Valid++
-			t.Fields += known(&r)
+			t.Fields += countFields(&r)
 		} else if t.Failed == "" {
 			t.Failed = why
 		}
@@ -96,8 +96,8 @@ func (f *Format) try(lines [][]byte) Trial {
 	return t
 }
 
-// known counts the fields that have a value. The virtual host is none of them: nearly anything passes for one.
-func known(r *Request) (n int) {
+// countFields counts the fields that have a value. The virtual host is none of them: nearly anything passes for one.
+func countFields(r *Request) (n int) {
 	for _, field := range [...][]byte{r.Method, r.Referer, r.UserAgent, r.Protocol} {
 		if len(field) > 0 {
 			n++

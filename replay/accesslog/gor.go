@@ -45,7 +45,7 @@ type gorFile struct {
 type gorWait struct {
 	id       string
 	start    time.Time
-	line     recorded
+	line     recordedRequest
 	broken   bool
 	answered bool
 }
@@ -137,12 +137,12 @@ func newGorWait(meta []string, payload []byte) *gorWait {
 		return w
 	}
 	w.start = time.Unix(0, ns)
-	w.line = recorded{
+	w.line = recordedRequest{
 		Client: gorClient(head.Header), Method: head.Method, Host: head.Host, Target: head.RequestURI, Protocol: protocolOf(head.Proto),
 		Referer: head.Header.Get("Referer"), Agent: head.Header.Get("User-Agent"), Type: head.Header.Get("Content-Type"),
 	}
-	w.line.took(w.start, -1)
-	w.line.signed(head.Header.Get("Cookie"))
+	w.line.setTimes(w.start, -1)
+	w.line.noteMember(head.Header.Get("Cookie"))
 	body, err := io.ReadAll(head.Body)
 	w.line.Body = string(body)
 	length := head.ContentLength
@@ -182,6 +182,6 @@ func (w *gorWait) answer(meta []string, payload []byte) {
 	}
 	ns, err := strconv.ParseInt(meta[2], 10, 64)
 	if took := time.Unix(0, ns).Sub(w.start); err == nil && took >= 0 && took < time.Hour {
-		w.line.took(w.start, took)
+		w.line.setTimes(w.start, took)
 	}
 }

@@ -124,7 +124,7 @@ func (e *harEntry) line(site *harSite) []byte {
 	if !ok || !e.isOfSite() || !site.has(address, e.Response.Status) {
 		return leftOut
 	}
-	r := recorded{
+	r := recordedRequest{
 		Client: nobody, Method: e.Request.Method, Host: address, Target: target, Protocol: protocolOf(e.Request.HTTPVersion),
 		Status: max(0, e.Response.Status),
 	}
@@ -132,7 +132,7 @@ func (e *harEntry) line(site *harSite) []byte {
 	if e.Time >= 0 && e.Time < 1e9 {
 		duration = time.Duration(e.Time * 1e6)
 	}
-	r.took(e.StartedDateTime, duration)
+	r.setTimes(e.StartedDateTime, duration)
 	if e.Response.BodySize >= 0 && e.Response.Status != 0 {
 		r.Bytes = &e.Response.BodySize
 	}
@@ -145,7 +145,7 @@ func (e *harEntry) line(site *harSite) []byte {
 		case "content-type":
 			r.Type = header.Value
 		case "cookie":
-			r.signed(header.Value)
+			r.noteMember(header.Value)
 		}
 	}
 	e.carry(&r)
@@ -153,7 +153,7 @@ func (e *harEntry) line(site *harSite) []byte {
 }
 
 // carry adds what the request carried. Where the archive has only the fields of a form, this is made of them.
-func (e *harEntry) carry(r *recorded) {
+func (e *harEntry) carry(r *recordedRequest) {
 	post := e.Request.PostData
 	if post == nil {
 		if e.Request.BodySize > 0 {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// recorded is a request of a recording that is not a log, as a line of the preset RECORDING. So whatever reads logs
-// reads GoReplay's files and HAR, too: their requests are its lines.
-type recorded struct {
+// recordedRequest is a request of a recording that is not a log, as a line of the preset RECORDING. So whatever reads
+// logs reads GoReplay's files and HAR, too: their requests are its lines.
+type recordedRequest struct {
 	Time     string `json:"time"` // when it was answered; when it came, where the duration is not known
 	Client   string `json:"client"`
 	User     string `json:"user,omitempty"`
@@ -37,8 +37,8 @@ type recorded struct {
 // nobody is the client where a recording does not say who it was.
 const nobody = "0.0.0.0"
 
-// took sets the instants of a request that began at one and took so long; −1: unknown.
-func (r *recorded) took(start time.Time, duration time.Duration) {
+// setTimes sets the instants of a request that began at one and took so long; −1: unknown.
+func (r *recordedRequest) setTimes(start time.Time, duration time.Duration) {
 	if duration >= 0 {
 		start = start.Add(duration)
 		r.Duration = fmt.Sprintf("%.6f", duration.Seconds())
@@ -49,8 +49,8 @@ func (r *recorded) took(start time.Time, duration time.Duration) {
 // memberCookie matches the cookies that WordPress and XenForo give to those who are logged in.
 var memberCookie = regexp.MustCompile(`(?:^|;\s*)(?:wordpress_logged_in_[^=;]*|[a-z0-9_]*xf[a-z0-9_]*_user)=[^;]`)
 
-// signed notes that the client was logged in. The cookie itself goes no further.
-func (r *recorded) signed(cookie string) {
+// noteMember notes that the client was logged in. The cookie itself goes no further.
+func (r *recordedRequest) noteMember(cookie string) {
 	if memberCookie.MatchString(cookie) {
 		r.User = "member"
 	}
@@ -58,7 +58,7 @@ func (r *recorded) signed(cookie string) {
 
 // line returns the request as a line of a log. A body that would make it longer than lines may be is left out, and its
 // length tells that it was there.
-func (r *recorded) line() []byte {
+func (r *recordedRequest) line() []byte {
 	line, err := json.Marshal(r)
 	if err == nil && len(line) > MaxLineBytes && r.Body != "" {
 		length := int64(len(r.Body))
@@ -88,8 +88,8 @@ var recordings = [...]struct {
 	{regexp.MustCompile(`^(?:\x{FEFF})?\s*\{\s*"log"\s*:\s*\{`), harLines},
 }
 
-// asLog returns what a recording is as a log, and anything else as it is.
-func asLog(text *bufio.Reader) *bufio.Reader {
+// unwrap returns what a recording is as a log, and anything else as it is.
+func unwrap(text *bufio.Reader) *bufio.Reader {
 	head, _ := text.Peek(1 << 10)
 	for _, one := range recordings {
 		if one.begins.Match(head) {

@@ -211,7 +211,7 @@ func (s *Source) FormatFor(spec Spec) (*Format, error) {
 	spec.Log = f.Name()
 	compiled, err := Compile(spec)
 	if err == nil {
-		compiled.doubts = f.doubts
+		compiled.warning = f.warning
 	}
 	return compiled, err
 }

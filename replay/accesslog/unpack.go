@@ -70,7 +70,7 @@ func openReader(name string, r io.Reader) (*openFile, error) {
 		o.Close()
 		return nil, err
 	}
-	o.buffer = asLog(o.buffer)
+	o.buffer = unwrap(o.buffer)
 	return o, nil
 }
 

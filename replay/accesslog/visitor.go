@@ -287,8 +287,8 @@ func put(value any, path []any, text string) any {
 	return object
 }
 
-// Doubt says that another field looks like the visitor's address, with the flags that take it.
-func (v VisitorField) Doubt() string {
+// Warning says that another field looks like the visitor's address, with the flags that take it.
+func (v VisitorField) Warning() string {
 	quote := func(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 	format := quote(v.Format.log)
 	flags := "--format " + format

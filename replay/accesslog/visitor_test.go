@@ -28,10 +28,10 @@ func TestTheVisitorsAddressIsFoundInAnotherField(t *testing.T) {
 		{"a text of a client", combined + ` "from %[1]s"`, ""},
 	} {
 		found, ok := visitorsOf(t, row.line, Spec{})
-		if ok != (row.flags != "") || ok && (!strings.Contains(found.Doubt(), row.flags) || found.Addresses != 20 || found.Clients != 2) {
+		if ok != (row.flags != "") || ok && (!strings.Contains(found.Warning(), row.flags) || found.Addresses != 20 || found.Clients != 2) {
 			t.Errorf("%s: %v, %+v", row.says, ok, found)
 			if ok {
-				t.Error(found.Doubt())
+				t.Error(found.Warning())
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func TestTheVisitorsAddressIsFoundInJSON(t *testing.T) {
 		{"nowhere", line + `,"upstream":"10.0.0.3"}`, ""},
 	} {
 		found, ok := visitorsOf(t, row.line, spec)
-		if ok != (row.has != "") || ok && (!strings.Contains(found.Doubt(), row.has) || found.Addresses != 20) {
+		if ok != (row.has != "") || ok && (!strings.Contains(found.Warning(), row.has) || found.Addresses != 20) {
 			t.Errorf("%s: %v, %+v", row.says, ok, found)
 		}
 	}
@@ -73,8 +73,8 @@ func TestLinesWithoutAVisitorsAddressAreSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, ok := source.VisitorField(format); !ok || !strings.HasSuffix(found.Doubt(), "; 1 of 21 lines have none and are then rejected") {
-		t.Errorf("%v: %s", ok, found.Doubt())
+	if found, ok := source.VisitorField(format); !ok || !strings.HasSuffix(found.Warning(), "; 1 of 21 lines have none and are then rejected") {
+		t.Errorf("%v: %s", ok, found.Warning())
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"plimsoll/replay/cli"
 )
 
-// `replay completion` and `replay reference`: the commands and flags as data, written as scripts for three shells, or as JSON.
+// `replay completion` and `replay reference`: the commands and flags as data, written as scripts for three shells, or
+// as JSON.
 
 // Completion is `replay completion`.
 type Completion struct {

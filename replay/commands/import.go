@@ -84,7 +84,7 @@ func (c *Import) Run(s cli.Streams) error {
 	}
 	names := route.New(routes)
 	dir.SetRoutes(names.Names)
-	served := traffic.New(plan, logs, dir, names).Served()
+	served := traffic.New(plan, logs, dir, names).Imported()
 	err = c.fill(stop, s, dir, logs, served)
 	return c.conclude(s, dir, logs, served, err)
 }
@@ -167,7 +167,7 @@ func (c *Import) load(plan traffic.Plan, l *traffic.Logs) (*record.Load, error) 
 }
 
 // fill writes the records. The first of them sets the start of the run.
-func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *traffic.Logs, served *traffic.Served) error {
+func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *traffic.Logs, served *traffic.ImportedLog) error {
 	step, end := func() {}, func() {}
 	if !c.Quiet && cli.IsTerminal(s.Err) {
 		step, end = importProgress(s, l.Totals.Timed)
@@ -196,7 +196,7 @@ func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *tr
 }
 
 // settings are what run.json says of the import beside the load.
-func (c *Import) settings(l *traffic.Logs, served *traffic.Served) map[string]any {
+func (c *Import) settings(l *traffic.Logs, served *traffic.ImportedLog) map[string]any {
 	var from []string
 	for _, log := range l.Facts() {
 		from = append(from, filepath.Base(log.Path))
@@ -232,7 +232,7 @@ type imported struct {
 }
 
 // conclude ends the run directory and says what became of the log.
-func (c *Import) conclude(s cli.Streams, dir *record.Dir, l *traffic.Logs, served *traffic.Served, failure error) error {
+func (c *Import) conclude(s cli.Streams, dir *record.Dir, l *traffic.Logs, served *traffic.ImportedLog, failure error) error {
 	status, reason := record.Complete, ""
 	switch {
 	case errors.Is(failure, context.Canceled):
@@ -278,7 +278,7 @@ func (c *Import) conclude(s cli.Streams, dir *record.Dir, l *traffic.Logs, serve
 }
 
 // importNotes say what of the log is not in the run, and what its times are not.
-func importNotes(l *traffic.Logs, served *traffic.Served, summary record.Summary) []string {
+func importNotes(l *traffic.Logs, served *traffic.ImportedLog, summary record.Summary) []string {
 	skipped := summary.Requests.Skipped
 	notes := []string{}
 	for _, one := range []struct {
@@ -295,7 +295,7 @@ func importNotes(l *traffic.Logs, served *traffic.Served, summary record.Summary
 			notes = append(notes, fmt.Sprintf(one.says, one.n))
 		}
 	}
-	if text := l.Format.Doubts(); text != "" {
+	if text := l.Format.Warning(); text != "" {
 		notes = append(notes, text)
 	}
 	if l.Totals.NULs > 0 {

@@ -54,7 +54,7 @@ func (c *Parse) Run(s cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	visitors := traffic.VisitorDoubt(logs, format)
+	visitors := traffic.VisitorWarning(logs, format)
 	var rejected []accesslog.Reject
 	opts := accesslog.ReadOptions{
 		MaxRejects: shownRejects,
@@ -85,7 +85,7 @@ func (c *Parse) Run(s cli.Streams) error {
 	}
 	if !c.Quiet {
 		showRejects(s.Err, logs.Paths(), rejected, totals.Counts)
-		if text := format.Doubts(); text != "" {
+		if text := format.Warning(); text != "" {
 			fmt.Fprintln(s.Err, text)
 		}
 		showTimes(s.Err, logs.Paths(), totals)

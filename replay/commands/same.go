@@ -83,7 +83,7 @@ const shownPages = 20
 // samePlan is a command line, checked and read.
 type samePlan struct {
 	choice  same.Choice
-	fetch   same.Fetching
+	fetch   same.FetchOptions
 	headers [2]http.Header       // of the baseline, and of the candidate
 	digests [2]map[string]string // of those that the user gave
 }
@@ -114,7 +114,7 @@ func (c *Same) check() (*samePlan, error) {
 	for _, name := range c.VHost {
 		p.choice.VHosts[name] = true
 	}
-	p.fetch = same.Fetching{
+	p.fetch = same.FetchOptions{
 		Timeout: c.Timeout, MostBytes: int64(c.MaxBytes), Connections: c.Concurrency,
 		LastModified: c.LastModified, Ignore: wrong.Patterns("--ignore", c.Ignore),
 	}

@@ -65,14 +65,14 @@ func (c *Watch) Run(s cli.Streams) error {
 
 // watch looks once a second. What cannot be read is reported once.
 func watch(stop context.Context, folder *live.Folder, w io.Writer) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	ticks := time.NewTicker(lookEvery)
 	defer ticks.Stop()
 	for {
 		if err := folder.Look(time.Now()); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
-				if !told[line] {
-					told[line] = true
+				if !reported[line] {
+					reported[line] = true
 					fmt.Fprintln(w, "replay:", cli.Printable(line))
 				}
 			}

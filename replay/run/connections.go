@@ -51,9 +51,9 @@ func (c *Settings) checkFiles() error {
 	return errors.New(tooFewFiles(flag, most))
 }
 
-// filesDoubt returns what to say before a run of so many requests (0: unknown) that may need more connections than
+// filesWarning returns what to say before a run of so many requests (0: unknown) that may need more connections than
 // the limit of open files allows; "" if it cannot.
-func (c *Settings) filesDoubt(requests uint64) string {
+func (c *Settings) filesWarning(requests uint64) string {
 	flag, most, _ := c.connectionsFlag()
 	if most <= maxOpenFiles()-spareFiles || requests > 0 && requests <= uint64(c.maxConnections()) {
 		return ""

@@ -29,9 +29,9 @@ func watchContention(root string) *contention {
 	return &contention{root: root, since: time.Now(), threads: readTurns(root), cores: record.ProcessorTimeNow(root)}
 }
 
-// tell notes how long this process had a processor in each second since, how long all others waited for one, and how
-// busy all cores were.
-func (c *contention) tell(s *record.Sender) {
+// describe notes how long this process had a processor in each second since, how long all others waited for one, and
+// how busy all cores were.
+func (c *contention) describe(s *record.Sender) {
 	var others, own turns
 	isOther, isOwn := false, false
 	self := strconv.Itoa(os.Getpid())

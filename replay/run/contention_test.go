@@ -41,7 +41,7 @@ func TestContention(t *testing.T) {
 	thread(reused, reused, 1, 1)
 	write("stat", "cpu  175 0 0 325 0 0 0 0 50 0\ncpu0 0\n")
 	var s record.Sender
-	c.tell(&s)
+	c.describe(&s)
 	within := func(what string, got *float64, most float64) { // a little more than 10 s went by
 		if got == nil || *got > most || *got < most/2 {
 			t.Errorf("%s: %v, want at most %v", what, got, most)
@@ -54,7 +54,7 @@ func TestContention(t *testing.T) {
 	}
 
 	s = record.Sender{}
-	watchContention(t.TempDir()).tell(&s)
+	watchContention(t.TempDir()).describe(&s)
 	if s.RanMSPerS != nil || s.OthersWaitMSPerS != nil || s.CoresBusy != nil {
 		t.Errorf("a system without /proc has %+v", s)
 	}
@@ -65,7 +65,7 @@ func TestContentionOfThisMachine(t *testing.T) {
 		t.Skip("no schedstat here")
 	}
 	var s record.Sender
-	watchContention("").tell(&s)
+	watchContention("").describe(&s)
 	if s.RanMSPerS == nil || s.OthersWaitMSPerS == nil {
 		t.Errorf("this process, or the one that began it, is not seen: %+v", s)
 	}

@@ -98,33 +98,33 @@ func (r *Replay) prepare(ctx context.Context, s cli.Streams) (err error) {
 	r.Dir.SetRoutes(r.names.Names)
 	r.traffic = traffic.New(r.setup.plan, r.logs, r.Dir, r.names)
 	r.Dir.JudgeLimited(c.waitedForFiles)
-	r.doubt()
+	r.warnAhead()
 	r.show(s.Err)
 	return nil
 }
 
-// doubt says before the run what will not be as requested.
-func (r *Replay) doubt() {
+// warnAhead says before the run what will not be as requested.
+func (r *Replay) warnAhead() {
 	_, requests := r.traffic.Expected()
-	doubts := r.traffic.Doubts()
-	if text := r.logs.VisitorDoubt(); text != "" {
-		doubts = append(doubts, text)
+	warnings := r.traffic.Warnings()
+	if text := r.logs.VisitorWarning(); text != "" {
+		warnings = append(warnings, text)
 	}
 	if text := r.logs.ApartText(); text != "" {
-		doubts = append(doubts, text)
+		warnings = append(warnings, text)
 	}
-	if text := r.setup.census.Doubt(r.command.ConnectionsPerClient); text != "" {
-		doubts = append(doubts, text)
+	if text := r.setup.census.Warning(r.command.ConnectionsPerClient); text != "" {
+		warnings = append(warnings, text)
 	}
-	if text := r.command.filesDoubt(requests); text != "" {
-		doubts = append(doubts, text)
+	if text := r.command.filesWarning(requests); text != "" {
+		warnings = append(warnings, text)
 	}
 	for _, limit := range r.setup.limits {
 		if text := limit.Doubt(r.mostRequests()); text != "" {
-			doubts = append(doubts, text)
+			warnings = append(warnings, text)
 		}
 	}
-	for _, text := range doubts {
+	for _, text := range warnings {
 		cli.Warn(r.warn, text)
 	}
 }
@@ -185,7 +185,7 @@ func (r *Replay) Execute(stop, abort context.Context) (record.Status, string) {
 			BesideServer: r.target.Local, Cores: engine.Cores(r.target), Threads: outcome.Drivers, Nice: outcome.Nice,
 		}
 		if beside != nil {
-			beside.tell(run.Sender)
+			beside.describe(run.Sender)
 		}
 	})
 	return r.status(outcome)

@@ -285,11 +285,11 @@ func (c *Settings) methods() (map[string]bool, error) {
 type loadSetting struct {
 	name  string
 	flags []string // fields of Settings
-	value func(g given) any
+	value func(g loadInputs) any
 }
 
-// given is all that settings are made of.
-type given struct {
+// loadInputs are what settings are made of.
+type loadInputs struct {
 	*Settings
 	setup *Setup
 	logs  *traffic.Logs
@@ -297,45 +297,45 @@ type given struct {
 
 // loadSettings are all settings that shape load. Each flag is in one of them, or in notLoad.
 var loadSettings = []loadSetting{
-	{"logs", []string{"Logs"}, func(g given) any { return g.logs.Contents() }},
-	{"log_format", []string{"Format", "Config"}, func(g given) any { return g.logs.Format.Spec().Log }},
-	{"log_date_format", []string{"DateFormat"}, func(g given) any { return g.logs.Format.Spec().Date }},
-	{"log_time_format", []string{"TimeFormat"}, func(g given) any { return g.logs.Format.Spec().Time }},
-	{"log_datetime_format", []string{"DatetimeFormat"}, func(g given) any { return g.logs.Format.Spec().DateTime }},
-	{"log_time_zone", []string{"TZ"}, func(g given) any { return g.logs.Format.Spec().TZ }},
-	{"strict_hosts", []string{"StrictHosts"}, func(g given) any { return g.logs.Format.Spec().StrictHosts }},
-	{"log_times_are", []string{"LogTime"}, func(g given) any { return g.logs.TimesAre() }},
-	{"clients", []string{"Clients"}, func(g given) any { return spread(g.setup.census) }},
-	{"methods", []string{"Methods"}, func(g given) any { return slices.Sorted(maps.Keys(g.setup.plan.Methods)) }},
-	{"replace_fields", []string{"ReplaceField"}, func(g given) any { return g.setup.plan.Forms.Names() }},
-	{"include", []string{"Include"}, func(g given) any { return texts(g.Include) }},
-	{"exclude", []string{"Exclude"}, func(g given) any { return texts(g.Exclude) }},
-	{"from", []string{"From"}, func(g given) any { return record.Instant{Time: g.setup.plan.From} }},
-	{"to", []string{"To"}, func(g given) any { return record.Instant{Time: g.setup.plan.To} }},
-	{"limit", []string{"Limit"}, func(g given) any { return orNull(g.Limit) }},
-	{"loops", []string{"Loops"}, func(g given) any { return orNull(g.Loops) }},
-	{"duration_s", []string{"Duration"}, func(g given) any { return orNull(g.Duration.Seconds()) }},
-	{"warmup_s", []string{"Warmup"}, func(g given) any { return g.Warmup.Seconds() }},
-	{"speed", []string{"Speed"}, func(g given) any { return orNull(g.setup.plan.Speed) }},
-	{"rate_per_s", []string{"Rate"}, func(g given) any { return orNull(g.Rate) }},
-	{"users", []string{"Users"}, func(g given) any { return orNull(g.Users) }},
-	{"ramp_up_s", []string{"RampUp"}, func(g given) any { return onlyIf(g.Users > 0, g.rampUp().Seconds()) }},
-	{"connections", []string{"Connections"}, func(g given) any { return onlyIf(g.Speed == "max", g.Connections) }},
-	{"max_gap_s", []string{"MaxGap"}, func(g given) any { return g.MaxGap.Seconds() }},
-	{"burst", []string{"Burst"}, func(g given) any { return g.Burst }},
-	{"seed", []string{"Seed"}, func(g given) any { return g.Seed }},
-	{"headers", []string{"Header", "HeaderFile"}, func(g given) any { return g.setup.headers.Digests(record.Digest) }},
-	{"client_headers", []string{"ClientHeader"}, func(g given) any { return strings.Fields(strings.ToLower(strings.Join(g.ClientHeader, " "))) }},
-	{"host", []string{"Host"}, func(g given) any { return g.Host }},
-	{"accounts", []string{"Accounts"}, func(g given) any { return g.setup.membership.facts() }},
-	{"members_match", []string{"MembersMatch"}, func(g given) any { return texts(g.MembersMatch) }},
-	{"members_share", []string{"MembersShare"}, func(g given) any { return orNull(g.MembersShare) }},
-	{"unconditional", []string{"Unconditional"}, func(g given) any { return g.Unconditional }},
-	{"timeout_s", []string{"Timeout"}, func(g given) any { return g.Timeout.Seconds() }},
-	{"idle_timeout_s", []string{"IdleTimeout"}, func(g given) any { return g.IdleTimeout.Seconds() }},
-	{"tls_resume", []string{"TLSResume"}, func(g given) any { return g.TLSResume }},
-	{"max_connections", []string{"MaxConnections"}, func(g given) any { return g.maxConnections() }},
-	{"connections_per_client", []string{"ConnectionsPerClient"}, func(g given) any { return onlyIf(g.Speed != "max", g.ConnectionsPerClient) }},
+	{"logs", []string{"Logs"}, func(g loadInputs) any { return g.logs.Contents() }},
+	{"log_format", []string{"Format", "Config"}, func(g loadInputs) any { return g.logs.Format.Spec().Log }},
+	{"log_date_format", []string{"DateFormat"}, func(g loadInputs) any { return g.logs.Format.Spec().Date }},
+	{"log_time_format", []string{"TimeFormat"}, func(g loadInputs) any { return g.logs.Format.Spec().Time }},
+	{"log_datetime_format", []string{"DatetimeFormat"}, func(g loadInputs) any { return g.logs.Format.Spec().DateTime }},
+	{"log_time_zone", []string{"TZ"}, func(g loadInputs) any { return g.logs.Format.Spec().TZ }},
+	{"strict_hosts", []string{"StrictHosts"}, func(g loadInputs) any { return g.logs.Format.Spec().StrictHosts }},
+	{"log_times_are", []string{"LogTime"}, func(g loadInputs) any { return g.logs.TimesAre() }},
+	{"clients", []string{"Clients"}, func(g loadInputs) any { return spread(g.setup.census) }},
+	{"methods", []string{"Methods"}, func(g loadInputs) any { return slices.Sorted(maps.Keys(g.setup.plan.Methods)) }},
+	{"replace_fields", []string{"ReplaceField"}, func(g loadInputs) any { return g.setup.plan.Forms.Names() }},
+	{"include", []string{"Include"}, func(g loadInputs) any { return texts(g.Include) }},
+	{"exclude", []string{"Exclude"}, func(g loadInputs) any { return texts(g.Exclude) }},
+	{"from", []string{"From"}, func(g loadInputs) any { return record.Instant{Time: g.setup.plan.From} }},
+	{"to", []string{"To"}, func(g loadInputs) any { return record.Instant{Time: g.setup.plan.To} }},
+	{"limit", []string{"Limit"}, func(g loadInputs) any { return orNull(g.Limit) }},
+	{"loops", []string{"Loops"}, func(g loadInputs) any { return orNull(g.Loops) }},
+	{"duration_s", []string{"Duration"}, func(g loadInputs) any { return orNull(g.Duration.Seconds()) }},
+	{"warmup_s", []string{"Warmup"}, func(g loadInputs) any { return g.Warmup.Seconds() }},
+	{"speed", []string{"Speed"}, func(g loadInputs) any { return orNull(g.setup.plan.Speed) }},
+	{"rate_per_s", []string{"Rate"}, func(g loadInputs) any { return orNull(g.Rate) }},
+	{"users", []string{"Users"}, func(g loadInputs) any { return orNull(g.Users) }},
+	{"ramp_up_s", []string{"RampUp"}, func(g loadInputs) any { return onlyIf(g.Users > 0, g.rampUp().Seconds()) }},
+	{"connections", []string{"Connections"}, func(g loadInputs) any { return onlyIf(g.Speed == "max", g.Connections) }},
+	{"max_gap_s", []string{"MaxGap"}, func(g loadInputs) any { return g.MaxGap.Seconds() }},
+	{"burst", []string{"Burst"}, func(g loadInputs) any { return g.Burst }},
+	{"seed", []string{"Seed"}, func(g loadInputs) any { return g.Seed }},
+	{"headers", []string{"Header", "HeaderFile"}, func(g loadInputs) any { return g.setup.headers.Digests(record.Digest) }},
+	{"client_headers", []string{"ClientHeader"}, func(g loadInputs) any { return strings.Fields(strings.ToLower(strings.Join(g.ClientHeader, " "))) }},
+	{"host", []string{"Host"}, func(g loadInputs) any { return g.Host }},
+	{"accounts", []string{"Accounts"}, func(g loadInputs) any { return g.setup.membership.facts() }},
+	{"members_match", []string{"MembersMatch"}, func(g loadInputs) any { return texts(g.MembersMatch) }},
+	{"members_share", []string{"MembersShare"}, func(g loadInputs) any { return orNull(g.MembersShare) }},
+	{"unconditional", []string{"Unconditional"}, func(g loadInputs) any { return g.Unconditional }},
+	{"timeout_s", []string{"Timeout"}, func(g loadInputs) any { return g.Timeout.Seconds() }},
+	{"idle_timeout_s", []string{"IdleTimeout"}, func(g loadInputs) any { return g.IdleTimeout.Seconds() }},
+	{"tls_resume", []string{"TLSResume"}, func(g loadInputs) any { return g.TLSResume }},
+	{"max_connections", []string{"MaxConnections"}, func(g loadInputs) any { return g.maxConnections() }},
+	{"connections_per_client", []string{"ConnectionsPerClient"}, func(g loadInputs) any { return onlyIf(g.Speed != "max", g.ConnectionsPerClient) }},
 }
 
 // notLoad are the flags that shape no load, by why they do not.
@@ -353,7 +353,7 @@ var notLoad = map[string][]string{
 func (c *Settings) load(s *Setup, l *traffic.Logs) (*record.Load, error) {
 	settings := map[string]any{"program": "replay", "program_version": cli.Version}
 	for _, one := range loadSettings {
-		settings[one.name] = one.value(given{c, s, l})
+		settings[one.name] = one.value(loadInputs{c, s, l})
 	}
 	return record.NewLoad(settings)
 }

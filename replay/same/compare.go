@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// mostLooks is how often a page that seems to differ is looked at; each look is two answers of either side.
-	mostLooks = 3
-	// patience is how many differing pages are looked at again though neither side's answers vary. Past it, it is known
+	// maxRounds is how often a page that seems to differ is looked at; each look is two answers of either side.
+	maxRounds = 3
+	// maxRechecks is how many differing pages are looked at again though neither side's answers vary. Past it, it is known
 	// that the sites differ.
-	patience = 100
-	// mostSilence is how many answers in a row may fail to come from a side until the comparison ends.
-	mostSilence = 20
+	maxRechecks = 100
+	// maxSilence is how many answers in a row may fail to come from a side until the comparison ends.
+	maxSilence = 20
 )
 
 // ErrSilent ends a comparison one side of which answers nothing any more.
@@ -61,8 +61,8 @@ func (c *Comparison) Count(ctx context.Context) (Chosen, error) {
 	return distinct(ctx, c.Logs, c.Choice, func(string) bool { return true })
 }
 
-// Execute compares all pages, and calls Found for each, one at a time. When stop ends, no further page is begun; when abort
-// does, those under way are given up. It returns why it ended early, or nil.
+// Execute compares all pages, and calls Found for each, one at a time. When stop ends, no further page is begun; when
+// abort does, those under way are given up. It returns why it ended early, or nil.
 func (c *Comparison) Execute(stop, abort context.Context) error {
 	stop, c.stop = context.WithCancelCause(stop)
 	defer c.stop(nil)
@@ -97,7 +97,7 @@ func (c *Comparison) Execute(stop, abort context.Context) error {
 // compare compares one page. It asks the baseline, the candidate twice, and the baseline again: so what changes with the
 // clock while the candidate is asked has changed between the baseline's answers.
 func (c *Comparison) compare(ctx context.Context, path string) {
-	var seen looks
+	var seen answerSets
 	var page Page
 	for look := 1; ; look++ {
 		for _, side := range [...]int{0, 1, 1, 0} {
@@ -106,7 +106,7 @@ func (c *Comparison) compare(ctx context.Context, path string) {
 			if ctx.Err() != nil {
 				return
 			}
-			c.heard(side, answer)
+			c.noteSilence(side, answer)
 			if side == 0 {
 				seen.baseline = append(seen.baseline, answer)
 			} else {
@@ -114,11 +114,11 @@ func (c *Comparison) compare(ctx context.Context, path string) {
 			}
 		}
 		page = Page{Path: path, Status: seen.baseline[0].Status, Looks: look, verdict: seen.judge(c.Sites)}
-		if look == mostLooks || !c.again(page.verdict, look) || !sleep(ctx, c.Pause) {
+		if look == maxRounds || !c.again(page.verdict, look) || !sleep(ctx, c.Pause) {
 			break
 		}
 		if seen.isHiccup() {
-			seen = looks{}
+			seen = answerSets{}
 		}
 	}
 	if ctx.Err() == nil {
@@ -134,7 +134,7 @@ func (c *Comparison) again(v verdict, look int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if v.steady {
-		return look == 1 && v.kind != Bytes && v.kind != Image && c.differ < patience
+		return look == 1 && v.kind != Bytes && v.kind != Image && c.differ < maxRechecks
 	}
 	return true
 }
@@ -148,17 +148,17 @@ func (c *Comparison) report(p Page) {
 	c.Found(p)
 }
 
-// heard ends the comparison once a side has been silent for long.
-func (c *Comparison) heard(side int, answer *Answer) {
+// noteSilence ends the comparison once a side has been silent for long.
+func (c *Comparison) noteSilence(side int, answer *Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if answer.Err == nil || !isSilence(answer.Err) {
 		c.silence[side] = 0
 		return
 	}
-	if c.silence[side]++; c.silence[side] == mostSilence {
+	if c.silence[side]++; c.silence[side] == maxSilence {
 		c.stop(fmt.Errorf("the %s %w to %d requests in a row (%w): see whether it runs, then compare again",
-			c.Names[side], ErrSilent, mostSilence, answer.Err))
+			c.Names[side], ErrSilent, maxSilence, answer.Err))
 	}
 }
 

@@ -33,11 +33,11 @@ type verdict struct {
 	steady  bool // no side's answers differ among themselves, so that asking again teaches little
 }
 
-// looks are all answers of both sides to one page, in the order in which they were asked for.
-type looks struct{ baseline, candidate []*Answer }
+// answerSets are all answers of both sides to one page, in the order in which they were asked for.
+type answerSets struct{ baseline, candidate []*Answer }
 
 // judge compares the answers of two sides. What differs among those of one side is not compared.
-func (l looks) judge(sites [2]*Site) verdict {
+func (l answerSets) judge(sites [2]*Site) verdict {
 	if v, done := l.judgeErrors(); done {
 		return v
 	}
@@ -50,7 +50,7 @@ func (l looks) judge(sites [2]*Site) verdict {
 	return l.judgeBodies(sites)
 }
 
-func (l looks) judgeErrors() (verdict, bool) {
+func (l answerSets) judgeErrors() (verdict, bool) {
 	failed := [2]error{failure(l.baseline), failure(l.candidate)}
 	switch {
 	case failed[0] == nil && failed[1] == nil:
@@ -79,7 +79,7 @@ func failure(answers []*Answer) error {
 }
 
 // isHiccup reports whether an answer failed, or speaks of a server in trouble: nothing is learned of the page from it.
-func (l looks) isHiccup() bool {
+func (l answerSets) isHiccup() bool {
 	return slices.ContainsFunc(slices.Concat(l.baseline, l.candidate), func(a *Answer) bool {
 		return a.Err != nil || isTrouble(a.Status)
 	})
@@ -88,7 +88,7 @@ func (l looks) isHiccup() bool {
 // isTrouble reports whether a status speaks of the server's state, and not of the page.
 func isTrouble(status int) bool { return status >= 500 || status == 429 }
 
-func (l looks) judgeStatus() (verdict, bool) {
+func (l answerSets) judgeStatus() (verdict, bool) {
 	a, b := statuses(l.baseline), statuses(l.candidate)
 	switch {
 	case len(a) > 1 || len(b) > 1:
@@ -113,7 +113,7 @@ func statuses(answers []*Answer) []int {
 	return slices.Compact(out)
 }
 
-func (l looks) judgeHeaders() (verdict, bool) {
+func (l answerSets) judgeHeaders() (verdict, bool) {
 	for _, name := range comparedHeaders {
 		a, b := values(l.baseline, name), values(l.candidate, name)
 		result, _ := compareTexts(a, b)
@@ -160,7 +160,7 @@ func steady(texts [][]byte) bool {
 	return true
 }
 
-func (l looks) judgeBodies(sites [2]*Site) verdict {
+func (l answerSets) judgeBodies(sites [2]*Site) verdict {
 	for _, a := range l.baseline {
 		for _, b := range l.candidate {
 			if a.SHA256 == b.SHA256 {
@@ -205,7 +205,7 @@ func whereBytes(a, b *Answer) string {
 
 func inBytes(a *Answer) string { return fmt.Sprintf("%d bytes, SHA-256 %x…", a.Bytes, a.SHA256[:6]) }
 
-func (l looks) judgeTexts(sites [2]*Site) verdict {
+func (l answerSets) judgeTexts(sites [2]*Site) verdict {
 	a, b := sites[0].texts(l.baseline), sites[1].texts(l.candidate)
 	result, found := compareTexts(a, b)
 	switch result {

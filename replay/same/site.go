@@ -23,8 +23,8 @@ import (
 	"plimsoll/replay/engine/wire"
 )
 
-// Fetching says how answers are asked for.
-type Fetching struct {
+// FetchOptions says how answers are asked for.
+type FetchOptions struct {
 	Timeout      time.Duration    // for a whole answer
 	MostBytes    int64            // of a body, as it comes and unpacked
 	Connections  int              // at once, to each side
@@ -40,12 +40,12 @@ type Site struct {
 	to      *target.Target
 	headers http.Header
 	own     *ownLinks
-	how     Fetching
+	how     FetchOptions
 	client  *http.Transport
 }
 
 // NewSite returns a side. The headers are sent with each request.
-func NewSite(to *target.Target, headers http.Header, how Fetching) *Site {
+func NewSite(to *target.Target, headers http.Header, how FetchOptions) *Site {
 	scheme := "http"
 	if to.TLS {
 		scheme = "https"

@@ -242,9 +242,10 @@ const (
 	deepest = 24
 )
 
-// hunks returns where two sequences differ, in order. It cuts both at what each has exactly once, tokens or a few of them
-// in a row, in the longest order common to both (patience diff, Bram Cohen), until a stretch is small enough for an exact answer. So time
-// and memory stay near to linear for any input; a long stretch without such places counts as differing as a whole.
+// hunks returns where two sequences differ, in order. It cuts both at what each has exactly once, tokens or a few of
+// them in a row, in the longest order common to both (patience diff, Bram Cohen), until a stretch is small enough for
+// an exact answer. So time and memory stay near to linear for any input; a long stretch without such places counts as
+// differing as a whole.
 func hunks(a, b []int32) []hunk {
 	d := differ{a: a, b: b}
 	d.compare(0, len(a), 0, len(b), 0)

@@ -127,7 +127,7 @@ func TestProxiesAreSpread(t *testing.T) {
 	clients := func(plan Plan) (census Census, byLine map[uint64]uint32) {
 		census, plan.Spread, _ = logs.Census(context.Background(), plan, capacity)
 		byLine = map[uint64]uint32{}
-		New(plan, logs, nobody{}, route.New(nil)).once(func(h *exchange.LoggedRequest) bool {
+		New(plan, logs, noCounter{}, route.New(nil)).eachOnce(func(h *exchange.LoggedRequest) bool {
 			byLine[h.Line] = h.Client
 			return true
 		})

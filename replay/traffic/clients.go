@@ -101,8 +101,8 @@ func (l *Logs) Marked(
 		return nil, err
 	}
 	var clients []uint32
-	t := New(plan, l, nobody{}, route.New(nil))
-	t.once(func(hit *exchange.LoggedRequest) bool {
+	t := New(plan, l, noCounter{}, route.New(nil))
+	t.eachOnce(func(hit *exchange.LoggedRequest) bool {
 		if marked[hit.Client] {
 			clients = append(clients, hit.Client)
 			delete(marked, hit.Client)
@@ -126,8 +126,8 @@ func (l *Logs) Senders(ctx context.Context, plan Plan) ([]uint32, error) {
 	})
 }
 
-// once calls use with what one loop through the log sends, until it returns false.
-func (t *Traffic) once(use func(hit *exchange.LoggedRequest) bool) {
+// eachOnce calls use with what one loop through the log sends, until it returns false.
+func (t *Traffic) eachOnce(use func(hit *exchange.LoggedRequest) bool) {
 	t.plan.Loops = 1
 	if t.plan.Users {
 		for e := range t.shared(t.ordered()) {
@@ -148,9 +148,9 @@ func (t *Traffic) once(use func(hit *exchange.LoggedRequest) bool) {
 	}
 }
 
-// nobody counts nothing.
-type nobody struct{}
+// noCounter counts nothing.
+type noCounter struct{}
 
-func (nobody) Skip(string) {}
+func (noCounter) Skip(string) {}
 
-func (nobody) SkipN(string, uint64) {}
+func (noCounter) SkipN(string, uint64) {}

@@ -23,9 +23,9 @@ const (
 // ClosedByClient is the status with which nginx logs that the client went away before it had its answer.
 const ClosedByClient = 499
 
-// Served makes records of what a log with durations says was served: the arrival is what was due, the logged duration
-// is the response time. It is used once.
-type Served struct {
+// ImportedLog makes records of what a log with durations says was served: the arrival is what was due, the logged
+// duration is the response time. It is used once.
+type ImportedLog struct {
 	FirstNS  int64         // the Unix instant that DueNS counts from; 0 before the first record
 	LastNS   int64         // when the last of them was done
 	Records  uint64        // so far
@@ -49,12 +49,12 @@ type served struct {
 // units are those in which servers log durations.
 var units = [...]time.Duration{time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
 
-// Served reads the logs as what was served. The plan's From, To, Include, Exclude, Burst and Seed count.
-func (t *Traffic) Served() *Served { return &Served{traffic: t} }
+// Imported reads the logs as what was served. The plan's From, To, Include, Exclude, Burst and Seed count.
+func (t *Traffic) Imported() *ImportedLog { return &ImportedLog{traffic: t} }
 
 // Each calls use with the records in the order in which they were done, as exactly as a bounded window sorts them, until
 // ctx ends. Requests that the log does not know the duration of are counted as skipped.
-func (s *Served) Each(ctx context.Context, use func(r *record.Record)) error {
+func (s *ImportedLog) Each(ctx context.Context, use func(r *record.Record)) error {
 	t := s.traffic
 	seq := schedule.Sort(s.entries(ctx), sortWindow)
 	if tick := t.logs.Format.Resolution(); tick >= time.Second && !t.plan.Burst {
@@ -89,7 +89,7 @@ func (s *Served) Each(ctx context.Context, use func(r *record.Record)) error {
 }
 
 // entries returns what was served in the order of the logs, at the logged instants.
-func (s *Served) entries(ctx context.Context) schedule.Seq[served] {
+func (s *ImportedLog) entries(ctx context.Context) schedule.Seq[served] {
 	t := s.traffic
 	return func(yield func(schedule.Entry[served]) bool) {
 		err := t.logs.source.Each(ctx, t.logs.Format, &t.logs.Totals, func(r *accesslog.Request) bool {
@@ -126,7 +126,7 @@ func (t *Traffic) unserved(r *accesslog.Request) string {
 }
 
 // refine notes how fine the log's durations are.
-func (s *Served) refine(durationNS int64) {
+func (s *ImportedLog) refine(durationNS int64) {
 	for durationNS%int64(units[s.finestAt]) != 0 {
 		s.finestAt++
 	}
@@ -151,7 +151,7 @@ func started(e *schedule.Entry[served], earliestNS int64) int64 {
 }
 
 // between applies the plan's From and To to the instants of start.
-func (s *Served) between(seq schedule.Seq[served], earliestNS int64) schedule.Seq[served] {
+func (s *ImportedLog) between(seq schedule.Seq[served], earliestNS int64) schedule.Seq[served] {
 	from, to := s.traffic.fromTo()
 	return func(yield func(schedule.Entry[served]) bool) {
 		for e := range seq {
@@ -163,7 +163,7 @@ func (s *Served) between(seq schedule.Seq[served], earliestNS int64) schedule.Se
 }
 
 // begin finds out which of the earliest requests began first, and emits them.
-func (s *Served) begin(early []schedule.Entry[served], earliestNS int64, use func(r *record.Record)) {
+func (s *ImportedLog) begin(early []schedule.Entry[served], earliestNS int64, use func(r *record.Record)) {
 	if s.sure || len(early) == 0 {
 		return
 	}
@@ -177,7 +177,7 @@ func (s *Served) begin(early []schedule.Entry[served], earliestNS int64, use fun
 	}
 }
 
-func (s *Served) emit(e schedule.Entry[served], earliestNS int64, use func(r *record.Record)) {
+func (s *ImportedLog) emit(e schedule.Entry[served], earliestNS int64, use func(r *record.Record)) {
 	v := e.Value
 	r := record.Record{
 		DueNS: max(0, started(&e, earliestNS)-s.FirstNS), TotalUS: record.SaturatedUS(e.DurationNS),

@@ -31,7 +31,7 @@ type Logs struct {
 	source    *accesslog.Source
 	first     []accesslog.Reject
 	named     []string // as the user wrote them
-	visitors  *string  // what VisitorDoubt found; nil: it has not looked
+	visitors  *string  // what VisitorWarning found; nil: it has not looked
 	hasMethod bool     // the format has a specifier for the method
 	spool     string   // the temporary copy of standard input, or ""
 }
@@ -181,19 +181,19 @@ func (l *Logs) Facts() []record.Log {
 	return out
 }
 
-// VisitorDoubt says that another field of the logs looks like the visitor's address; "" where none does.
-func (l *Logs) VisitorDoubt() string {
+// VisitorWarning says that another field of the logs looks like the visitor's address; "" where none does.
+func (l *Logs) VisitorWarning() string {
 	if l.visitors == nil {
-		text := VisitorDoubt(l.source, l.Format)
+		text := VisitorWarning(l.source, l.Format)
 		l.visitors = &text
 	}
 	return *l.visitors
 }
 
-// VisitorDoubt says it of logs that are not opened as traffic.
-func VisitorDoubt(source *accesslog.Source, format *accesslog.Format) string {
+// VisitorWarning says it of logs that are not opened as traffic.
+func VisitorWarning(source *accesslog.Source, format *accesslog.Format) string {
 	if field, ok := source.VisitorField(format); ok {
-		return field.Doubt()
+		return field.Warning()
 	}
 	return ""
 }

@@ -87,7 +87,7 @@ func (row timed) check(t *testing.T) {
 	if whole, _ := traffic.Expected(); whole != row.lasts {
 		t.Errorf("%s: progress counts to %v, want %v", row.why, whole, row.lasts)
 	}
-	doubts := strings.Join(traffic.Doubts(), "\n")
+	doubts := strings.Join(traffic.Warnings(), "\n")
 	if (doubts == "") != (row.warns == "") || !strings.Contains(doubts, row.warns) {
 		t.Errorf("%s: says %q, want %q", row.why, doubts, row.warns)
 	}
@@ -153,7 +153,7 @@ func TestPausesMatterOnlyWhereTheLogSetsThePace(t *testing.T) {
 	}
 	for _, row := range rows {
 		row.plan.Pause, row.plan.Loops = 12*time.Hour, 1
-		if got := len(New(row.plan, logs, counter{}, route.New(nil)).Doubts()) > 0; got != row.says {
+		if got := len(New(row.plan, logs, counter{}, route.New(nil)).Warnings()) > 0; got != row.says {
 			t.Errorf("%s: says something is %v, want %v", row.why, got, row.says)
 		}
 	}

@@ -65,11 +65,11 @@ func (t *Traffic) Expected() (whole time.Duration, total uint64) {
 	return max(0, whole), total
 }
 
-// Doubts returns a sentence for what speaks against the logs' format, for what was skipped of them, and for each kind of
+// Warnings returns a sentence for what speaks against the logs' format, for what was skipped of them, and for each kind of
 // time stamps that the schedule does not follow, with what it does instead.
-func (t *Traffic) Doubts() []string {
+func (t *Traffic) Warnings() []string {
 	var out []string
-	if text := t.logs.Format.Doubts(); text != "" {
+	if text := t.logs.Format.Warning(); text != "" {
 		out = append(out, text)
 	}
 	if n := t.logs.Totals.NULs; n > 0 {

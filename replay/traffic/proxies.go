@@ -65,8 +65,8 @@ type Capacity struct {
 // compares the clocks of the logs, too, and keeps in them what it found.
 func (l *Logs) Census(ctx context.Context, plan Plan, capacity Capacity) (Census, Spread, error) {
 	capacity.Timeout = min(capacity.Timeout, longestHeld)
-	c := census{plan: plan, certain: l.VisitorDoubt() != "", windowNS: windowNS(plan, capacity.Timeout), addresses: map[uint32]*address{}, clients: map[uint32]uint32{}}
-	t := New(plan, l, nobody{}, nil)
+	c := census{plan: plan, certain: l.VisitorWarning() != "", windowNS: windowNS(plan, capacity.Timeout), addresses: map[uint32]*address{}, clients: map[uint32]uint32{}}
+	t := New(plan, l, noCounter{}, nil)
 	from, to := t.fromTo()
 	clocks := newClocks(len(l.named))
 	err := l.source.Each(ctx, l.Format, &l.Totals, func(r *accesslog.Request) bool {
@@ -103,15 +103,15 @@ type census struct {
 
 type address struct {
 	requests uint64
-	name     string             // hostile; of a large one
-	clients  map[uint32]*caller // by number; nil: it is not large
+	name     string                    // hostile; of a large one
+	clients  map[uint32]*watchedClient // by number; nil: it is not large
 	hour     int64
 	agents   int // of this hour
 	most     int // of any hour
 }
 
-// caller is one client of a large address.
-type caller struct {
+// watchedClient is one client of a large address.
+type watchedClient struct {
 	requests, timed, repeated uint64
 	robot                     bool
 	hour                      int64 // in which it got a good answer
@@ -141,7 +141,7 @@ func (c *census) add(r *accesslog.Request) (client uint32) {
 		return client
 	}
 	if a.requests++; a.clients == nil && a.requests >= fewestRequests && a.requests*smallestPart >= c.requests {
-		a.name, a.clients = string(r.Host), map[uint32]*caller{}
+		a.name, a.clients = string(r.Host), map[uint32]*watchedClient{}
 	}
 	if a.clients == nil {
 		return client
@@ -152,7 +152,7 @@ func (c *census) add(r *accesslog.Request) (client uint32) {
 			return client
 		}
 		c.watched++
-		one = &caller{robot: robot.Match(r.UserAgent)}
+		one = &watchedClient{robot: robot.Match(r.UserAgent)}
 		a.clients[client] = one
 	}
 	one.add(r, c.windowNS)
@@ -167,7 +167,7 @@ func (c *census) add(r *accesslog.Request) (client uint32) {
 	return client
 }
 
-func (o *caller) add(r *accesslog.Request, windowNS int64) {
+func (o *watchedClient) add(r *accesslog.Request, windowNS int64) {
 	o.requests++
 	target := clientOf(r.Target, nil)
 	if slot := &o.recent[target%recentTargets]; *slot == target {
@@ -192,7 +192,7 @@ func (o *caller) add(r *accesslog.Request, windowNS int64) {
 }
 
 // endBin looks at the bin that is over, and begins another, the next or a later one.
-func (o *caller) endBin(next bool) {
+func (o *watchedClient) endBin(next bool) {
 	o.busy++
 	if o.inBin < binRequests {
 		o.busy = 0
@@ -211,7 +211,7 @@ func (o *caller) endBin(next bool) {
 
 // isMany reports whether a client asks as no single visitor does: for more at once than a browser. Where the log does not
 // say how long requests took, for many a second without rest, and for the same again and again; a robot may do that.
-func (o *caller) isMany() bool {
+func (o *watchedClient) isMany() bool {
 	if 2*o.timed >= o.requests {
 		return o.parallel
 	}
@@ -293,8 +293,8 @@ func (c Census) Facts() *record.Clients {
 	return facts
 }
 
-// Doubt says that addresses are a proxy's, and what becomes of their requests; "" where there is none.
-func (c Census) Doubt(perClient int) string {
+// Warning says that addresses are a proxy's, and what becomes of their requests; "" where there is none.
+func (c Census) Warning(perClient int) string {
 	if len(c.Proxies) == 0 {
 		return ""
 	}

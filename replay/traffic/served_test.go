@@ -25,7 +25,7 @@ const (
 )
 
 // servedOf reads the lines of some files in a format as what was served.
-func servedOf(t testing.TB, plan Plan, format string, files ...string) (*Served, []record.Record, skips) {
+func servedOf(t testing.TB, plan Plan, format string, files ...string) (*ImportedLog, []record.Record, skips) {
 	t.Helper()
 	dir := t.TempDir()
 	var paths []string
@@ -40,7 +40,7 @@ func servedOf(t testing.TB, plan Plan, format string, files ...string) (*Served,
 		t.Skip(err) // of a fuzzed log
 	}
 	skipped := skips{}
-	served := New(plan, logs, skipped, route.New(nil)).Served()
+	served := New(plan, logs, skipped, route.New(nil)).Imported()
 	var records []record.Record
 	if err := served.Each(context.Background(), func(r *record.Record) { records = append(records, *r) }); err != nil {
 		t.Fatal(err)

@@ -53,11 +53,11 @@ type Traffic struct {
 	pauses  atomic.Pointer[record.Pauses]
 
 	skipped map[string]uint64 // by reason, since the log was last begun
-	texts   texts
-	pages   texts  // the referers, whose escapes may be others
-	target  []byte // room for one
-	hits    room[exchange.LoggedRequest]
-	shots   room[exchange.Attempt]
+	texts   internedTexts
+	pages   internedTexts // the referers, whose escapes may be others
+	target  []byte        // room for one
+	hits    arena[exchange.LoggedRequest]
+	shots   arena[exchange.Attempt]
 }
 
 // New plans the requests of the logs. What is not sent is counted; routes numbers kinds of requests.
@@ -145,7 +145,7 @@ func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Logged
 			h.RangeBytes = r.Bytes
 		}
 	}
-	if skip = t.load(h, r); skip != "" {
+	if skip = t.attachBody(h, r); skip != "" {
 		return h, skip
 	}
 	if skip = h.Unsafe(); skip == "" && !wire.IsAuthority(h.Host) {
@@ -166,9 +166,9 @@ func (t *Traffic) hostOf(r *accesslog.Request) []byte {
 	return r.VHost
 }
 
-// load gives a request the body that was recorded, without its secrets, or returns why that cannot be sent. HTTP/1.1
+// attachBody gives a request the body that was recorded, without its secrets, or returns why that cannot be sent. HTTP/1.1
 // carries it: frames of HTTP/2 would have to wait for the server's windows.
-func (t *Traffic) load(h *exchange.LoggedRequest, r *accesslog.Request) (skip string) {
+func (t *Traffic) attachBody(h *exchange.LoggedRequest, r *accesslog.Request) (skip string) {
 	if !carries(h.Method) || len(r.Body) == 0 && r.BodyBytes <= 0 {
 		return ""
 	}
@@ -197,11 +197,11 @@ func methodOf(b []byte) string {
 	return string(b)
 }
 
-// room makes elements many at a time.
-type room[T any] []T
+// arena makes elements many at a time.
+type arena[T any] []T
 
 // next returns an empty element.
-func (r *room[T]) next() *T {
+func (r *arena[T]) next() *T {
 	if len(*r) == 0 {
 		*r = make([]T, 64)
 	}
@@ -396,11 +396,12 @@ func (p *firstPass) entries(counts Counter, skipped map[string]uint64) sequence 
 // mostTexts bounds how many texts are kept; past it all are forgotten.
 const mostTexts = 1 << 14
 
-// texts keeps what logs repeat from line to line: hosts, browsers, pages that link. Each is unescaped and stored once.
-type texts struct{ known map[string]string }
+// internedTexts keeps what logs repeat from line to line: hosts, browsers, pages that link. Each is unescaped and
+// stored once.
+type internedTexts struct{ known map[string]string }
 
 // of returns the text that a log has in its own escapes; "" for the dash that stands for nothing.
-func (t *texts) of(raw []byte, style formats.Escape) string {
+func (t *internedTexts) of(raw []byte, style formats.Escape) string {
 	if text, ok := t.known[string(raw)]; ok {
 		return text
 	}
