@@ -105,7 +105,7 @@ func TestImportRefuses(t *testing.T) {
 		{"a format without durations", timedLog(t, 20, 0), []string{"--format", "COMBINED"}, 2, []string{"no request of the log has a duration", "COMBINED", "$request_time"}},
 		{"a log that has too few", timedLog(t, 20, 5), nil, 2, []string{"25 % of the requests have no duration (5 of 20)", "--allow-untimed"}},
 		{"not where that is allowed", timedLog(t, 20, 5), []string{"--allow-untimed"}, 0, nil},
-		{"nothing that is left", timedLog(t, 20, 0), []string{"--from", "2030-01-01"}, 1, []string{"no request of the log is left"}},
+		{"nothing that is left", timedLog(t, 20, 0), []string{"--from", "2030-01-01"}, 1, []string{"no request of the log matches"}},
 		{
 			"all mistakes at once", timedLog(t, 20, 0),
 			[]string{"--from", "x", "--include", "(", "--scenario", "a b", "--timeout", "2h", "--target", "http://me:pw@a.example"}, 2,

@@ -1,6 +1,6 @@
 package accesslog
 
-// A line becomes a request, or the reason why it is none. Nothing here allocates.
+// A line becomes a request, or the reason why it is not one. Nothing here allocates.
 
 import (
 	"bytes"

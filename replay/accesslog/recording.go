@@ -1,6 +1,6 @@
 package accesslog
 
-// Recordings that are no logs, read as logs of the preset RECORDING: GoReplay's files and HTTP Archives.
+// Recordings other than logs, read as logs of the preset RECORDING: GoReplay's files and HTTP Archives.
 
 import (
 	"bufio"

@@ -37,7 +37,7 @@ type LogFlags struct {
 	StrictHosts    bool   `help:"Reject lines whose client is not an IP address, as goaccess does by default." group:"Reading logs"`
 	AllowRejects   bool   `help:"Continue when more than 10 % of the lines do not parse." group:"Reading logs"`
 
-	AllowDuplicates bool `help:"Read logs of which one begins with all that is in another, as a log and its packed copy." group:"Reading logs"`
+	AllowDuplicates bool `help:"Read the logs even if one begins with all of another, such as a log and its compressed copy." group:"Reading logs"`
 }
 
 // Spec returns what the flags and the configuration file say together.

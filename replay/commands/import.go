@@ -35,12 +35,12 @@ type Import struct {
 	Exclude []string `help:"No requests whose target matches one of these." placeholder:"RE" sep:"none" group:"How much"`
 	Route   []string `help:"Count requests whose target matches under this name." placeholder:"NAME=RE" sep:"none" group:"How much"`
 
-	Timeout time.Duration `help:"What a request that failed (429, 500 and above) counts as, at least: the server's own time-out." default:"60s" group:"Results"`
+	Timeout time.Duration `help:"Shortest response time that a failed request (429, 500 and above) counts as: the server's own time-out." default:"60s" group:"Results"`
 	Seed    int64         `help:"Seed of the random numbers that spread requests over their second." default:"1" group:"Results"`
 
 	Out      string  `help:"Folder for run directories; OUT/latest is a link to the last one." default:"results" placeholder:"DIR" group:"Results"`
 	Scenario string  `help:"What to call the scenario. Default: ${default}." default:"accesslog" placeholder:"NAME" group:"Results"`
-	Target   string  `help:"The site's base URL, to note it: it is not in the log." placeholder:"URL" group:"Results"`
+	Target   string  `help:"Base URL of the site, for the record: the log does not have it." placeholder:"URL" group:"Results"`
 	Backend  *string `help:"Name of the storage under the site, for reports." placeholder:"NAME" group:"Results"`
 	JSON     bool    `help:"Print what was imported as JSON." group:"Results"`
 	Quiet    bool    `help:"Show no progress." group:"Results"`
@@ -240,7 +240,7 @@ func (c *Import) conclude(s cli.Streams, dir *record.Dir, l *traffic.Logs, serve
 	case failure != nil:
 		status, reason = record.Failed, failure.Error()
 	case served.Records == 0:
-		status, reason = record.Failed, "no request of the log is left: see --from, --to, --include and --exclude"
+		status, reason = record.Failed, "no request of the log matches: see --from, --to, --include and --exclude"
 	}
 	summary, err := dir.Close(status, reason)
 	if err == nil {
@@ -287,9 +287,9 @@ func importNotes(l *traffic.Logs, served *traffic.ImportedLog, summary record.Su
 	}{
 		{l.Totals.Failed, "%d lines could not be read; the first are in rejects.log"},
 		{skipped[traffic.SkipUntimed], "%d requests have no duration, and are left out"},
-		{skipped[traffic.SkipTunnel], "%d connections became others (101, CONNECT), whose duration is not a response time: left out"},
+		{skipped[traffic.SkipTunnel], "%d connections were upgraded or tunnelled (101, CONNECT), so their duration is not a response time: left out"},
 		{skipped[traffic.SkipNotHTTP], "%d request lines are not HTTP, and are left out, as in a replay"},
-		{served.GivenUp, "%d visitors left before the answer (499): their times are what they waited"},
+		{served.GivenUp, "%d visitors left before the answer (499): their times are how long they waited"},
 	} {
 		if one.n > 0 {
 			notes = append(notes, fmt.Sprintf(one.says, one.n))

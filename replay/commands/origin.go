@@ -26,7 +26,7 @@ import (
 // Origin is `replay origin`.
 type Origin struct {
 	Log    []string `help:"Access log to serve; may be repeated. Plain, gz, bz2, xz or zst." required:"" sep:"none" placeholder:"LOG"`
-	Root   string   `help:"Folder for the files, on the disk to measure: empty, or used by an earlier call." required:"" placeholder:"DIR"`
+	Root   string   `help:"Folder for the files, on the disk to measure: empty, or left by an earlier run." required:"" placeholder:"DIR"`
 	Listen string   `help:"Address to listen on; port 0 picks any free port. Default: ${default}." default:"127.0.0.1:0" placeholder:"HOST:PORT"`
 
 	cli.LogFlags
@@ -35,7 +35,7 @@ type Origin struct {
 	MaxTargets    int          `help:"Distinct targets to remember, about 50 bytes each. Others get 404. Default: ${default}." default:"2000000" placeholder:"N"`
 	TLS           bool         `name:"tls" help:"Serve TLS with a self-signed certificate, and HTTP/2 to clients that ask for it."`
 	Procs         int          `help:"Processor cores to use. Default: all." placeholder:"N"`
-	ExitWithStdin bool         `help:"Exit when standard input ends, that is with the program that started this one."`
+	ExitWithStdin bool         `help:"Exit when standard input ends, and so with the program that started this one."`
 	Quiet         bool         `help:"Show no progress."`
 }
 

@@ -43,19 +43,19 @@ type Same struct {
 	Seed    int64    `help:"Seed of --sample." default:"1" group:"Which pages"`
 
 	Ignore       []string `help:"Take text that matches out of both sides before they are compared." placeholder:"RE" sep:"none" group:"What is compared"`
-	LastModified bool     `help:"Compare the values of Last-Modified, too: of a copy that keeps the times of files." group:"What is compared"`
+	LastModified bool     `help:"Also compare the values of Last-Modified: for a copy that keeps the times of its files." group:"What is compared"`
 
 	Header     []string `help:"Send this header with each request, to both sides." placeholder:"'K: V'" sep:"none" group:"Requests"`
 	HeaderFile string   `help:"File of such headers, one per line, readable only by you: for cookies and other secrets." placeholder:"FILE" group:"Requests"`
 
 	BaselineHeaderFile  string `help:"File of headers for the baseline alone." placeholder:"FILE" group:"Requests"`
-	CandidateHeaderFile string `help:"File of headers for the candidate alone: of a clone behind a password, say." placeholder:"FILE" group:"Requests"`
+	CandidateHeaderFile string `help:"File of headers for the candidate alone, such as the password of a protected clone." placeholder:"FILE" group:"Requests"`
 
-	Concurrency int           `help:"Pages that are compared at once. Default: ${default}." default:"2" placeholder:"N" group:"Requests"`
-	Rate        float64       `help:"Send at most this many requests a second to each side. Default: no bound but --concurrency." placeholder:"R" group:"Requests"`
+	Concurrency int           `help:"Pages compared at the same time. Default: ${default}." default:"2" placeholder:"N" group:"Requests"`
+	Rate        float64       `help:"Send at most this many requests a second to each side. Default: limited by --concurrency only." placeholder:"R" group:"Requests"`
 	Pause       time.Duration `help:"Wait this long before a page that seems to differ is asked for again, so that what changes each second has changed. Default: ${default}." default:"1100ms" placeholder:"D" group:"Requests"`
 	Timeout     time.Duration `help:"Time limit of one answer, to its last byte. Default: ${default}." default:"30s" group:"Requests"`
-	MaxBytes    cli.ByteSize  `help:"Largest body, as it comes and unpacked; larger ones are not compared. Default: ${default}." default:"1GiB" placeholder:"SIZE" group:"Requests"`
+	MaxBytes    cli.ByteSize  `help:"Largest body, both as sent and unpacked; larger ones are not compared. Default: ${default}." default:"1GiB" placeholder:"SIZE" group:"Requests"`
 	MaxTargets  int           `help:"Distinct targets to remember, about 40 bytes each. Default: ${default}." default:"2000000" placeholder:"N" group:"Requests"`
 
 	Out   string `help:"Folder for results. Default: ${default}." default:"results" placeholder:"DIR" group:"Results"`
@@ -153,7 +153,7 @@ func (c *Same) headers(file string) (headers http.Header, digests map[string]str
 		given.Each(func(name, value string) {
 			name = http.CanonicalHeaderKey(name)
 			if name == "Accept-Encoding" || name == "Range" || strings.HasPrefix(name, "If-") {
-				wrong = append(wrong, fmt.Errorf("the header %s changes what an answer holds: leave it out", name))
+				wrong = append(wrong, fmt.Errorf("the header %s changes the content of answers: leave it out", name))
 			}
 			headers[name] = []string{value}
 		})
@@ -193,7 +193,7 @@ func (c *Same) Run(s cli.Streams) error {
 		return cli.UsageError{Err: errors.New("the log holds no GET to compare: see --include, --exclude, --vhost and --sample")}
 	}
 	if len(result.Chosen.VHosts) > 1 && len(c.VHost) == 0 {
-		fmt.Fprintf(s.Err, "replay: warning: the log is of several virtual hosts (%s), and all are asked for at one site: choose with --vhost\n",
+		fmt.Fprintf(s.Err, "replay: warning: the log has requests to several virtual hosts (%s), and all of them go to one site: choose with --vhost\n",
 			cli.Printable(strings.Join(result.Chosen.VHosts, ", ")))
 	}
 	return c.compare(stop, abort, s, comparison, result)

@@ -89,7 +89,7 @@ type Settings struct {
 	GrinderLog    bool          `help:"Also write The Grinder's data log." group:"Results"`
 	HDRLog        bool          `name:"hdr-log" help:"Also write an HdrHistogram log." group:"Results"`
 	Metrics       string        `help:"Show the run to Prometheus while it lasts, at this address under /metrics." placeholder:"HOST:PORT" group:"Results"`
-	MetricsRemote bool          `help:"With --metrics: on an address that other machines reach, too." group:"Results"`
+	MetricsRemote bool          `help:"With --metrics: allow an address that other machines can reach." group:"Results"`
 	JSON          bool          `help:"Print the summary as JSON." group:"Results"`
 	Quiet         bool          `help:"Show no progress." group:"Results"`
 

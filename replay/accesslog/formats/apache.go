@@ -10,7 +10,7 @@ var combined = Format{
 	Server: "Apache",
 	Sample: Sample{
 		Valid: 5, Failed: 2,
-		Why: "an escaped quote, IPv6, a request that is none, a status that is none and a line cut off before the date's end",
+		Why: "an escaped quote, IPv6, something that is not a request, something that is not a status, and a line cut off before the date's end",
 		Lines: []string{
 			`192.0.2.7 - frank [10/Oct/2025:13:55:36 +0000] "GET /a.gif?x=%20 HTTP/1.0" 200 2326 "http://www.example.com/start" "Mozilla/4.08 [en] (Win98)"`,
 			`2001:db8::1 - - [10/Oct/2025:13:55:37 +0000] "POST /wp-login.php HTTP/1.1" 302 - "-" "say \"hi\""`,

@@ -24,7 +24,7 @@ var awsALB = Format{
 	Name: "AWSALB", Log: `%^ %dT%t.%^ %v %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u" %k %K %^`,
 	Date: DateW3C, Time: Time24, Resolution: time.Microsecond, LogTime: Finished, Escape: EscapeBackslash, HostIsLabel: true,
 	Sample: Sample{
-		Valid: 1, Failed: 1, Why: "the balancer's name is no host",
+		Valid: 1, Failed: 1, Why: "the balancer's name is not a host",
 		Lines: []string{
 			`http 2025-10-10T23:39:43.945958Z app/my-loadbalancer/50dc6c495c0c9188 192.0.2.131:2817 10.0.0.1:80 0.000 0.001 0.000 200 200 34 366 "GET http://www.example.com:80/ HTTP/1.1" "curl/8.5.0" - - arn:aws:x "Root=1-58337262" "-" "-" 0 2025-10-10T23:39:43.364000Z "forward" "-" "-"`,
 			`http 2025-10-10T23:39:43.945958Z app/my-loadbalancer/50dc6c495c0c9188 192.0.2.131:2817 10.0.0.1:80 0.000 0.001 0.000 - - 34 366 "GET http://www.example.com:80/ HTTP/1.1" "curl/8.5.0" - - arn:aws:x`,
@@ -49,7 +49,7 @@ var awsS3 = Format{
 	Name: "AWSS3", Log: `%^ %v [%d:%t %^] %h %^"%r" %s %^ %b %^ %L %^ "%R" "%u"`,
 	Date: DateApache, Time: Time24, Resolution: time.Second, LogTime: Received, Escape: EscapeNone, HostIsLabel: true,
 	Sample: Sample{
-		Valid: 1, Failed: 1, Why: "the bucket is no host",
+		Valid: 1, Failed: 1, Why: "the bucket is not a host",
 		Lines: []string{
 			`79a59d mybucket [06/Feb/2025:00:00:38 +0000] 192.0.2.3 79a59d 3E57427F3EXAMPLE REST.GET.VERSIONING - "GET /mybucket?versioning HTTP/1.1" 200 - 113 - 7 - "-" "S3Console/0.4" -`,
 			`79a59d mybucket [06/Feb/2025:00:00:38 +0000] 192.0.2.3 79a59d 3E57427F3EXAMPLE REST.GET.VERSIONING - "GET /mybucket?versioning HTTP/1.1" 2000 - 113 - 7 - "-" "S3Console/0.4" -`,

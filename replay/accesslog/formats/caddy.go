@@ -15,7 +15,7 @@ var caddy = Format{
 	ZeroStatus: true, ClientKey: "request.client_ip",
 	Keys: "`ts`, `request.client_ip` or `request.remote_ip`, `.proto`, `.method`, `.host`, `.uri`, `.headers.User-Agent`, `.headers.Referer`, `duration`, `size`, `status`",
 	Sample: Sample{
-		Newer: true, Valid: 3, Failed: 2, Why: "JSON: a status 0, remote_ip alone, a line that is no JSON, one without a client",
+		Newer: true, Valid: 3, Failed: 2, Why: "JSON: a status 0, remote_ip alone, a line that is not JSON, one without a client",
 		Lines: []string{
 			`{"level":"info","ts":1760100936.7564995,"request":{"remote_ip":"192.0.2.1","client_ip":"198.51.100.9","proto":"HTTP/2.0","method":"GET","host":"www.example.com","uri":"/a?b=1","headers":{"User-Agent":["Mozilla/5.0 \"x\""],"Referer":["https://example.com/"]},"tls":{"cipher_suite":4865,"proto":"h2"}},"duration":0.001504,"size":10900,"status":200,"resp_headers":{"Content-Type":["text/html"]}}`,
 			`{"ts":1760100937.1,"request":{"remote_ip":"192.0.2.1","proto":"HTTP/1.1","method":"HEAD","host":"www.example.com","uri":"/","headers":{}},"duration":1.5e-05,"size":0,"status":404}`,

@@ -9,7 +9,7 @@ var traefikCLF = Format{
 	Name: "TRAEFIKCLF", Log: `%h - %e [%d:%t %^] "%r" %s %b "%R" "%u" %^ "%v" "%U" %Lms`,
 	Date: DateApache, Time: Time24, Resolution: time.Second, LogTime: Received, Escape: EscapeBackslash, HostIsLabel: true,
 	Sample: Sample{
-		Newer: true, Valid: 1, Failed: 1, Why: "the router's name is no host; the duration ends in ms",
+		Newer: true, Valid: 1, Failed: 1, Why: "the router's name is not a host; the duration ends in ms",
 		Lines: []string{
 			`192.0.2.239 - - [08/Dec/2025:09:16:05 +0000] "GET /upload.asp?test=1 HTTP/1.1" 200 405 "-" "Mozilla/5.0" 502 "web@docker" "http://172.17.0.3:80" 17ms`,
 			`192.0.2.239 - - [08/Dec/2025:09:16:05 +0000] "GET / HTTP/1.1" - - "-" "-" 502 "web@docker" "-" 17ms`,
