@@ -77,7 +77,7 @@ def find_defaults(
     `told` is its section of the file.
     """
     problems: list[str] = []
-    found = list(_of(command, name, told, environment, problems))
+    found = list(_find_in(command, name, told, environment, problems))
     if problems:
         raise SettingsError("\n".join(problems))
     return found
@@ -110,7 +110,7 @@ def options(command: click.Command) -> dict[str, click.Option]:
     }
 
 
-def _of(
+def _find_in(
     command: click.Command,
     name: str,
     told: Mapping[str, Any],
@@ -129,7 +129,7 @@ def _of(
             problems.append(f"{where}: is not an option{did_you_mean(key, [*known, *below])} (see {MANUAL})")
         elif option in CONSENT:
             problems.append(f"{where}: cannot be a default: give --{option} each time you want it")
-        elif what := _unfit(known[option], value):
+        elif what := _explain_misfit(known[option], value):
             problems.append(f"{where}: {what}")
     for option, parameter in known.items():
         said = environment_variable(name, option)
@@ -156,10 +156,10 @@ def _of(
             assert isinstance(command, click.Group)  # noqa: S101 only such have some below
             child = command.get_command(click.Context(command), key)
             if child is not None:
-                yield from _of(child, f"{name} {key}", section, environment, problems)
+                yield from _find_in(child, f"{name} {key}", section, environment, problems)
 
 
-def _unfit(option: click.Option, value: Any) -> str:
+def _explain_misfit(option: click.Option, value: Any) -> str:
     """Return why a TOML value does not fit an option; empty if it does."""
     if option.multiple != isinstance(value, list):
         return "must be a list: [one, another]" if option.multiple else "must be one value"
@@ -211,32 +211,32 @@ def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
     """  # noqa: D301 \b is click's: keep these lines as they are
     root = ctx.find_root().command
     assert isinstance(root, click.Group)  # noqa: S101 it has this command
-    found = sorted(_found(root), key=lambda one: (one.command, one.option))
+    found = sorted(_find_all(root), key=lambda one: (one.command, one.option))
     if with_built_in:
         said = {(one.command, one.option) for one in found}
-        others = [one for one in _built_in(root) if (one.command, one.option) not in said]
+        others = [one for one in _find_program_defaults(root) if (one.command, one.option) not in said]
         found = sorted([*found, *others], key=lambda one: (one.command, one.option))
     if as_json:
         shown = [
-            {key: value for key, value in asdict(_shown(one)).items() if key != "parameter"} for one in found
+            {key: value for key, value in asdict(_redact(one)).items() if key != "parameter"} for one in found
         ]
         path = config_file()
         data = {"file": str(path), "exists": path.exists(), "defaults": shown}
         click.echo(json.dumps(data, indent=2, default=str))
         return
     for one in found:
-        value = json.dumps(_shown(one).value, ensure_ascii=False, default=str)
+        value = json.dumps(_redact(one).value, ensure_ascii=False, default=str)
         click.echo(printable(f"{one.command} --{one.option}  {value}  ({one.source})", 2000))
     if not found:
         click.echo(f"Nothing is set: there is no {config_file()}, and no environment variable ({MANUAL}).")
 
 
-def _shown(one: Default) -> Default:
+def _redact(one: Default) -> Default:
     """Return it with secrets removed: the environment may hold anything."""
     return replace(one, value=redact(one.value)) if isinstance(one.value, str) else one
 
 
-def _found(root: click.Group) -> list[Default]:
+def _find_all(root: click.Group) -> list[Default]:
     """Return all that is set. Raises SettingsError with all problems."""
     told, found, problems = read_file(), [], []
     names = _names(root)
@@ -253,8 +253,8 @@ def _found(root: click.Group) -> list[Default]:
         if not isinstance(told.get(key, {}), dict)
     ]
     for name in names:
-        section = told.get(name, {})
-        if not isinstance(section, dict) or not (section or _in_environment(name)):
+        section, prefix = told.get(name, {}), environment_variable(name, "")
+        if not isinstance(section, dict) or not (section or any(k.startswith(prefix) for k in os.environ)):
             continue
         command = root.get_command(click.Context(root), name)
         assert command is not None  # noqa: S101 it is listed
@@ -272,18 +272,14 @@ def _names(root: click.Group) -> list[str]:
     return [name for name in root.list_commands(click.Context(root)) if name not in WITHOUT_DEFAULTS]
 
 
-def _in_environment(name: str) -> bool:
-    return any(one.startswith(environment_variable(name, "")) for one in os.environ)
-
-
-def _built_in(root: click.Group) -> Iterator[Default]:
+def _find_program_defaults(root: click.Group) -> Iterator[Default]:
     for name in _names(root):
         command = root.get_command(click.Context(root), name)
         assert command is not None  # noqa: S101 it is listed
-        yield from _own(command, name)
+        yield from _find_command_defaults(command, name)
 
 
-def _own(command: click.Command, name: str) -> Iterator[Default]:
+def _find_command_defaults(command: click.Command, name: str) -> Iterator[Default]:
     context = click.Context(command)
     for option, parameter in options(command).items():
         value = parameter.get_default(context, call=False)
@@ -293,4 +289,4 @@ def _own(command: click.Command, name: str) -> Iterator[Default]:
         for below in command.list_commands(context):
             child = command.get_command(context, below)
             assert child is not None  # noqa: S101 it is listed
-            yield from _own(child, f"{name} {below}")
+            yield from _find_command_defaults(child, f"{name} {below}")

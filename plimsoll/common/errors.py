@@ -49,7 +49,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class _Graded(Protocol):
+class _HasSeverity(Protocol):
     """Anything that has a severity."""
 
     @property
@@ -57,7 +57,7 @@ class _Graded(Protocol):
         """Its severity."""
 
 
-_Finding = TypeVar("_Finding", bound=_Graded)
+_Finding = TypeVar("_Finding", bound=_HasSeverity)
 _ORDER = list(Severity)
 
 

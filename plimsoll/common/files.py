@@ -202,7 +202,7 @@ def append_line(path: Path, value: dict[str, Any], sync: bool = True) -> None:
     try:
         new = not path.exists()
         with path.open("a+b", buffering=0) as file:
-            if not new and _cut_off(file):
+            if not new and _ends_in_half_line(file):
                 line = "\n" + line
             file.write(line.encode("utf-8", errors="replace"))
             if sync:
@@ -233,7 +233,7 @@ def objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             yield value
 
 
-def _cut_off(file: RawIOBase) -> bool:
+def _ends_in_half_line(file: RawIOBase) -> bool:
     """Return whether a crash left half a line at the end."""
     if file.seek(0, os.SEEK_END) == 0:
         return False

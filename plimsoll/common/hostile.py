@@ -24,10 +24,10 @@ def printable(text: str, longest: int = _LONGEST) -> str:
     """
     if len(text) > longest:
         text = text[: longest - 1] + "…"
-    return "".join(_spelled(c) if unicodedata.category(c) in _UNPRINTABLE else c for c in text)
+    return "".join(_escape_character(c) if unicodedata.category(c) in _UNPRINTABLE else c for c in text)
 
 
-def _spelled(character: str) -> str:
+def _escape_character(character: str) -> str:
     code = ord(character)
     if code < 0x100:
         return f"\\x{code:02x}"
@@ -95,7 +95,7 @@ def redact(text: str) -> str:
     text = _SCHEME.sub(rf"\1 {REDACTED}", text)
     text = _USER_INFO.sub(rf"\1{REDACTED}@", text)
     text = _PARAMETER.sub(rf"\1\2\3{REDACTED}", text)
-    return _ANY_PARAMETER.sub(_by_plain_name, text)
+    return _ANY_PARAMETER.sub(_redact_by_name, text)
 
 
 def redact_command(arguments: list[str]) -> list[str]:
@@ -108,7 +108,7 @@ def _redact_argument(argument: str) -> str:
     return str(flag) + redact(str(value))
 
 
-def _by_plain_name(pair: re.Match[str]) -> str:
+def _redact_by_name(pair: re.Match[str]) -> str:
     start, name = pair.groups()
     return f"{start}{name}={REDACTED}" if _WHOLE_NAME.fullmatch(unquote_plus(name)) else pair.group()
 

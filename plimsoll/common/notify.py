@@ -121,7 +121,7 @@ def post_webhook(url: str, message: Message) -> None:
                 data=json.dumps(body),
                 headers={"Content-Type": "application/json"},
                 timeout=TIMEOUT_S,
-                allow_redirects=False,  # the message is for whom the user named
+                allow_redirects=False,  # the message is for the address that the user named
             )
         except requests.RequestException as error:
             problem = f"the webhook cannot be reached ({type(error).__name__})"
@@ -134,7 +134,7 @@ def post_webhook(url: str, message: Message) -> None:
     raise NotDeliveredError(problem)
 
 
-def _url(file: Path | None, environment: Mapping[str, str]) -> str | None:
+def _read_url(file: Path | None, environment: Mapping[str, str]) -> str | None:
     where = URL_NAME if file is None else f"--webhook-file: {file}"
     url = environment.get(URL_NAME, "") if file is None else read_secret("--webhook-file", file)
     if not url and file is None:
@@ -152,7 +152,7 @@ def _url(file: Path | None, environment: Mapping[str, str]) -> str | None:
 
 
 def _open_webhook(file: Path | None, environment: Mapping[str, str]) -> Channel | None:
-    url = _url(file, environment)
+    url = _read_url(file, environment)
     return None if url is None else lambda message: post_webhook(url, message)
 
 

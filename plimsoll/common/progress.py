@@ -102,10 +102,10 @@ class LiveFigures:
             start_new_session=True,  # Ctrl-C is for the run, whose end is shown
         )
         try:
-            say(_begun(watching))
+            say(_await_address(watching))
             yield
         finally:
-            _end(watching, say)
+            _stop(watching, say)
 
     def _command(self, folder: Path) -> list[str]:
         remote = ["--metrics-remote"] if self.remote else []
@@ -113,7 +113,7 @@ class LiveFigures:
         return ["nice", "-n", "19", built_replay_program(), *words]
 
 
-def _begun(watching: subprocess.Popen[str]) -> str:
+def _await_address(watching: subprocess.Popen[str]) -> str:
     """Return the address of the figures. Raises SettingsError if they cannot be served."""
     assert watching.stdout  # noqa: S101 it is a pipe
     line = watching.stdout.readline().strip()
@@ -122,7 +122,7 @@ def _begun(watching: subprocess.Popen[str]) -> str:
     return f"Live figures: {line.removeprefix(_BEGINS)}"
 
 
-def _end(watching: subprocess.Popen[str], say: Callable[[str], None]) -> None:
+def _stop(watching: subprocess.Popen[str], say: Callable[[str], None]) -> None:
     """Stop it; report what it could not read."""
     early = watching.poll()
     try:

@@ -79,7 +79,7 @@ def parse_model(
         problems = [] if root is None else _walk(root, (), lines, set())
         value = None if root is None else loader.construct_document(root)  # puts what `<<` merges into `root`
     except yaml.YAMLError as error:
-        raise SettingsError(_unreadable(name, error)) from None
+        raise SettingsError(_explain_unreadable(name, error)) from None
     except (RecursionError, ValueError) as error:  # ValueError: a date such as 2026-02-31
         what = "is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise SettingsError(f"{name}:1: {what}: see {manual}") from None
@@ -88,7 +88,7 @@ def parse_model(
     looked = Inspection(value, model, further, stand_ins)
     hints = Hints(model, manual)
     problems += [
-        (_line(one.at, lines), _sentence(one, hints.manual(looked.said.get(one.at, one.at))))
+        (_find_line(one.at, lines), _sentence(one, hints.manual(looked.said.get(one.at, one.at))))
         for one in looked.problems
     ]
     if problems or looked.found is None:
@@ -108,7 +108,7 @@ def _walk(node: yaml.Node, at: Location, lines: dict[Location, int], seen: set[i
             below = (*at, str(key.value))
             line = key.start_mark.line + 1
             if below in lines and key.value != "<<":
-                problems.append((line, f"{_dotted(below)}: is set twice, first in line {lines[below]}"))
+                problems.append((line, f"{_dot_path(below)}: is set twice, first in line {lines[below]}"))
             lines[below] = line
             problems += _walk(value, below, lines, seen)
     elif isinstance(node, yaml.SequenceNode):
@@ -119,20 +119,20 @@ def _walk(node: yaml.Node, at: Location, lines: dict[Location, int], seen: set[i
 
 def _sentence(problem: Problem, manual: str) -> str:
     see = f" (see {manual})" if manual and "docs/" not in problem.text else ""
-    return f"{_dotted(problem.at)}: {problem.text}{see}"
+    return f"{_dot_path(problem.at)}: {problem.text}{see}"
 
 
-def _line(location: Location, lines: dict[Location, int]) -> int:
+def _find_line(location: Location, lines: dict[Location, int]) -> int:
     while location and location not in lines:
         location = location[:-1]
     return lines.get(location, 1)
 
 
-def _dotted(location: Location) -> str:
+def _dot_path(location: Location) -> str:
     return ".".join(map(str, location)) or "the file"
 
 
-def _unreadable(name: str, error: yaml.YAMLError) -> str:
+def _explain_unreadable(name: str, error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     what = str(getattr(error, "problem", None) or error)
     if "character '\\t'" in what:
@@ -172,7 +172,7 @@ class Inspection(Generic[Model]):
                 if not self._take(problems_of(error, model=model)):
                     return
                 continue
-            self._further(further(found))
+            self._note_between_keys(further(found))
             self.found = None if self.problems else found
             return
 
@@ -180,11 +180,11 @@ class Inspection(Generic[Model]):
         """Note `problems`, and cut out what is wrong. Return whether there is a rest to look at."""
         by_place: dict[Location, list[Problem]] = {}
         for each in problems:
-            at = self._place(each.at)
+            at = self._locate_value(each.at)
             self.said.setdefault(at, each.at)
             by_place.setdefault(at, []).append(each)
         for at, some in by_place.items():
-            if not any(_follows(some[0], at, cut) for cut in self._cut):
+            if not any(_may_follow(some[0], at, cut) for cut in self._cut):
                 self.problems += [Problem(at, some[0].kind, text) for text in texts_of(some)]
         for at in by_place:
             self._remove(at)
@@ -201,10 +201,10 @@ class Inspection(Generic[Model]):
             self._names.add(gone["name"])
         self._cut.add(at)
 
-    def _further(self, found: Iterable[tuple[Location, str]]) -> None:
+    def _note_between_keys(self, found: Iterable[tuple[Location, str]]) -> None:
         """Note problems between keys, except those caused by a cut."""
         for place, text in found:
-            at = self._place(place)
+            at = self._locate_value(place)
             follows = any(_covers(cut, at) or _covers(at, cut) for cut in self._cut)
             if not follows and not any(name in text for name in self._names):
                 self.problems.append(Problem(at, "further", text))
@@ -219,19 +219,19 @@ class Inspection(Generic[Model]):
             cut = {one[-1]: _pattern(one) for one in self._cut if one and one[:-1] == at}
             return rest | {key: self._stand_ins[name] for key, name in cut.items() if name in self._stand_ins}
         if isinstance(value, list):
-            return [self._rest(value[i], (*at, i)) for i in self._left(value, at)]
+            return [self._rest(value[i], (*at, i)) for i in self._kept_places(value, at)]
         return value
 
-    def _left(self, value: list[Any], at: Location) -> list[int]:
+    def _kept_places(self, value: list[Any], at: Location) -> list[int]:
         return [i for i in range(len(value)) if (*at, i) not in self._cut]
 
-    def _place(self, said: Location) -> Location:
+    def _locate_value(self, said: Location) -> Location:
         """Return pydantic's location as that of the value: without tags, with the value's places in lists."""
         at: Location = ()
         here = self._value
         for i, part in enumerate(said):
             if isinstance(here, list) and isinstance(part, int):
-                left = self._left(here, at)
+                left = self._kept_places(here, at)
                 part = left[part] if part < len(left) else part
             elif not (isinstance(here, dict) and (part in here or self._is_key(said[: i + 1]))):
                 continue
@@ -262,7 +262,7 @@ class Inspection(Generic[Model]):
             return None
 
 
-def _follows(problem: Problem, at: Location, cut: Location) -> bool:
+def _may_follow(problem: Problem, at: Location, cut: Location) -> bool:
     """Return whether `problem` may exist only because `cut` was cut out."""
     if problem.kind == "value_error" and _covers(at, cut) and at != cut:
         return str(cut[-1]) in problem.text
@@ -342,14 +342,14 @@ def texts_of(problems: list[Problem]) -> list[str]:
     """Return the texts of problems at one place: one for a value that is none of several kinds. Pure."""
     kinds = dict.fromkeys(_KINDS[each.kind].partition(":")[0] for each in problems if each.kind in _KINDS)
     if len(kinds) > 1:
-        return [f"must be {_or(list(kinds))}"]
+        return [f"must be {_join_or(list(kinds))}"]
     return list(dict.fromkeys(each.text for each in problems))
 
 
 def _problem(each: Any, unknown: str, hints: Hints | None) -> Problem:
     at, kind, context = tuple(each["loc"]), each["type"], each.get("ctx", {})
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return _of_no_kind(at, kind, context, hints)
+        return _unknown_kind(at, kind, context, hints)
     text = _text(kind, each["msg"], context, unknown)
     if kind == "extra_forbidden" and hints:
         text += hints.meant(at)
@@ -360,14 +360,14 @@ def _problem(each: Any, unknown: str, hints: Hints | None) -> Problem:
     return Problem(at, kind, text)
 
 
-def _of_no_kind(at: Location, kind: str, context: dict[str, Any], hints: Hints | None) -> Problem:
+def _unknown_kind(at: Location, kind: str, context: dict[str, Any], hints: Hints | None) -> Problem:
     """Return the problem of a value whose kind is wrong or missing."""
     named = (*at, str(context["discriminator"]).strip("'"))
     if kind == "union_tag_invalid":
         tags = _QUOTED.findall(str(context["expected_tags"]))
-        return Problem(named, kind, f"must be {_or(tags)}{did_you_mean(context['tag'], tags)}")
+        return Problem(named, kind, f"must be {_join_or(tags)}{did_you_mean(context['tag'], tags)}")
     tags = hints.tags(at) if hints else []
-    return Problem(named, "missing", f"is missing: it must be {_or(tags)}" if tags else "is missing")
+    return Problem(named, "missing", f"is missing: it must be {_join_or(tags)}" if tags else "is missing")
 
 
 def _text(kind: str, message: str, context: dict[str, Any], unknown: str) -> str:
@@ -379,7 +379,7 @@ def _text(kind: str, message: str, context: dict[str, Any], unknown: str) -> str
         return message.removeprefix("Value error, ")
     if kind == "literal_error":
         words = _QUOTED.findall(str(context.get("expected", "")))
-        return f"must be {_or(words)}" if words else f"must be {context.get('expected')}"
+        return f"must be {_join_or(words)}" if words else f"must be {context.get('expected')}"
     if kind == "string_pattern_mismatch":
         return "has the wrong format"
     if kind in ("too_long", "string_too_long"):
@@ -392,7 +392,7 @@ def _text(kind: str, message: str, context: dict[str, Any], unknown: str) -> str
     return text[:1].lower() + text[1:]
 
 
-def _or(words: list[str]) -> str:
+def _join_or(words: list[str]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
@@ -433,41 +433,41 @@ class Hints:
         """Return the schemas that a value at `at` may have, as far down as they are known, and the page."""
         nodes, page = [self._root], self._manual
         for part in at:
-            opened = self._opened(nodes)
+            opened = self._resolve(nodes)
             page = _page(opened, page)
-            below = [found for node in nodes for found in self._tagged(node, part)]
+            below = [found for node in nodes for found in self._choose_tagged(node, part)]
             below = below or [found for node in opened for found in _below(node, part)]
             if not below:
                 return [], page
             nodes = below
-        opened = self._opened(nodes)
-        return (opened if resolve else [*nodes, *self._unwrapped(nodes)]), _page(opened, page)
+        opened = self._resolve(nodes)
+        return (opened if resolve else [*nodes, *self._unwrap(nodes)]), _page(opened, page)
 
-    def _tagged(self, node: _Node, part: str | int) -> list[_Node]:
+    def _choose_tagged(self, node: _Node, part: str | int) -> list[_Node]:
         """Return the member of a union that the tag `part` chooses."""
-        for one in [node, *self._unwrapped([node])]:
+        for one in [node, *self._unwrap([node])]:
             if ref := one.get("discriminator", {}).get("mapping", {}).get(part):
-                return [self._referred(ref)]
+                return [self._resolve_ref(ref)]
         return []
 
-    def _opened(self, nodes: Iterable[_Node]) -> list[_Node]:
+    def _resolve(self, nodes: Iterable[_Node]) -> list[_Node]:
         """Return the schemas that `nodes` stand for: references and unions resolved."""
         found: list[_Node] = []
         for node in nodes:
-            inner = self._unwrapped([node])
-            found += self._opened(inner) if inner else [node]
+            inner = self._unwrap([node])
+            found += self._resolve(inner) if inner else [node]
         return found
 
-    def _unwrapped(self, nodes: Iterable[_Node]) -> list[_Node]:
+    def _unwrap(self, nodes: Iterable[_Node]) -> list[_Node]:
         found: list[_Node] = []
         for node in nodes:
             if "$ref" in node:
-                found.append(self._referred(node["$ref"]))
+                found.append(self._resolve_ref(node["$ref"]))
             for union in ("anyOf", "oneOf", "allOf"):
                 found += node.get(union, [])
         return found
 
-    def _referred(self, ref: str) -> _Node:
+    def _resolve_ref(self, ref: str) -> _Node:
         node: _Node = self._root.get("$defs", {}).get(ref.rpartition("/")[2], {})
         return node
 

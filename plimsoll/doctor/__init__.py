@@ -30,7 +30,7 @@ _PATH = os.pathsep.join(("/usr/sbin", "/sbin"))  # where Debian has programs tha
 _OLDEST_GO = 21  # 1.21: older ones do not fetch the Go that go.mod names
 _ASKED_S = 20.0
 
-# As bin/replay has them: files that are no connections, the connections that it needs at least, and may open.
+# As in bin/replay: files other than connections, and how many connections it needs at least, opens at most.
 _SPARE_FILES = 64
 _FEWEST_CONNECTIONS = 256
 _MOST_CONNECTIONS = 10_000
@@ -113,16 +113,16 @@ def doctor(ctx: click.Context, wanted: tuple[str, ...], measure_s: int, as_json:
     Exit codes: 0 this machine can replay, and do what --for names; 1 it cannot, or wakes senders too
     late; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    needed = table()
-    lacking = {name: lacks(name, needed) for name in USES}
-    found = list(checks(measure_s))
+    needed = read_table()
+    lacking = {name: find_missing(name, needed) for name in USES}
+    found = list(check_machine(measure_s))
     ready = not any(lacking[name] for name in {_ALWAYS, *wanted}) and all(
         check.verdict != "bad" for check in found
     )
     if as_json:
-        click.echo(json.dumps(_data(lacking, found, ready), indent=2))
+        click.echo(json.dumps(_result_json(lacking, found, ready), indent=2))
     else:
-        for line in [*_machine(found), "", *_uses(lacking), "", _answer(lacking, found, wanted)]:
+        for line in [*_machine_lines(found), "", *_use_lines(lacking), "", _answer(lacking, found, wanted)]:
             click.echo(printable(line, 2000))
     ctx.exit(0 if ready else 1)
 
@@ -138,7 +138,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Lack:
+class Missing:
     """Something that is missing: what, how to get it, and its Debian package."""
 
     what: str
@@ -146,7 +146,7 @@ class Lack:
     package: str | None = None
 
 
-def _data(lacking: dict[str, list[Lack]], found: Sequence[Check], ready: bool) -> dict[str, object]:
+def _result_json(lacking: dict[str, list[Missing]], found: Sequence[Check], ready: bool) -> dict[str, object]:
     uses = [
         {"use": name, "what": USES[name].what, "missing": [asdict(one) for one in lack]}
         for name, lack in lacking.items()
@@ -161,7 +161,7 @@ def _data(lacking: dict[str, list[Lack]], found: Sequence[Check], ready: bool) -
     }
 
 
-def _machine(found: Sequence[Check]) -> Iterator[str]:
+def _machine_lines(found: Sequence[Check]) -> Iterator[str]:
     yield f"plimsoll {__version__}, Python {platform.python_version()}. This machine as a generator of load:"
     for check in found:
         mark = {"good": " ", "unknown": "?", "caution": "!", "bad": "x"}[check.verdict]
@@ -170,7 +170,7 @@ def _machine(found: Sequence[Check]) -> Iterator[str]:
             yield f"{'':16}{check.remedy}"
 
 
-def _uses(lacking: dict[str, list[Lack]]) -> Iterator[str]:
+def _use_lines(lacking: dict[str, list[Missing]]) -> Iterator[str]:
     yield "Ready for: " + (", ".join(name for name, lack in lacking.items() if not lack) or "nothing yet")
     if any(lacking.values()):
         yield "Missing:"
@@ -182,7 +182,7 @@ def _uses(lacking: dict[str, list[Lack]]) -> Iterator[str]:
         yield f"All of these: apt-get install {' '.join(packages)}"
 
 
-def _answer(lacking: dict[str, list[Lack]], found: Sequence[Check], wanted: Sequence[str]) -> str:
+def _answer(lacking: dict[str, list[Missing]], found: Sequence[Check], wanted: Sequence[str]) -> str:
     asked = [_ALWAYS, *(name for name in dict.fromkeys(wanted) if name != _ALWAYS)]
     missing = [name for name in asked if lacking[name]]
     bad = [check.name for check in found if check.verdict == "bad"]
@@ -193,28 +193,28 @@ def _answer(lacking: dict[str, list[Lack]], found: Sequence[Check], wanted: Sequ
     return f"{answer} This machine is not fit to generate load: {', '.join(bad)}." if bad else answer
 
 
-def _packages(lacking: Iterable[list[Lack]]) -> list[str]:
+def _packages(lacking: Iterable[list[Missing]]) -> list[str]:
     return sorted({one.package for lack in lacking for one in lack if one.package})
 
 
-def checks(measure_s: int) -> Iterator[Check]:
+def check_machine(measure_s: int) -> Iterator[Check]:
     """Yield what was looked at; the clock of a sender and stolen time are measured for so long, 0: not."""
-    yield processors(len(os.sched_getaffinity(0)), quota(_read("/sys/fs/cgroup/cpu.max")))
-    yield clock(_read("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
-    yield governor(
+    yield judge_processors(len(os.sched_getaffinity(0)), read_quota(_read("/sys/fs/cgroup/cpu.max")))
+    yield judge_clock(_read("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
+    yield judge_governor(
         {_read(path) for path in Path("/sys/devices/system/cpu").glob("cpu*/cpufreq/scaling_governor")}
     )
-    yield files(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-    yield ports(_read("/proc/sys/net/ipv4/ip_local_port_range"))
+    yield judge_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    yield judge_ports(_read("/proc/sys/net/ipv4/ip_local_port_range"))
     if measure_s:
         before = _read("/proc/stat")
         # bin/replay measures: a sender of its own waits for the same clock in the same way.
-        measured = _ask_replay([replay_program(), "lag", "--json", "--duration", f"{measure_s}s"], lag)
-        yield steal(before, _read("/proc/stat"))
+        measured = _ask_replay([replay_program(), "lag", "--json", "--duration", f"{measure_s}s"], judge_lag)
+        yield judge_steal(before, _read("/proc/stat"))
         yield measured
 
 
-def quota(text: str) -> float | None:
+def read_quota(text: str) -> float | None:
     """Return how many processors a control group has, from its cpu.max; None: all. Pure."""
     words = text.split()
     if len(words) != 2 or not (words[0].isdigit() and words[1].isdigit() and int(words[1])):
@@ -222,7 +222,7 @@ def quota(text: str) -> float | None:
     return int(words[0]) / int(words[1])
 
 
-def processors(usable: int, allowed: float | None) -> Check:
+def judge_processors(usable: int, allowed: float | None) -> Check:
     """Judge how many processors there are. Pure."""
     if allowed is not None and allowed < usable:
         value = f"{significant(allowed)} of {usable} (limit of the container)"
@@ -235,7 +235,7 @@ def processors(usable: int, allowed: float | None) -> Check:
     return Check("processors", str(usable))
 
 
-def clock(source: str) -> Check:
+def judge_clock(source: str) -> Check:
     """Judge the kernel's clock source. Pure."""
     if not source:
         return Check("clock", "unknown", "unknown")
@@ -245,7 +245,7 @@ def clock(source: str) -> Check:
     return Check("clock", source)
 
 
-def governor(found: set[str]) -> Check:
+def judge_governor(found: set[str]) -> Check:
     """Judge how the processors' frequency is governed. Pure."""
     names = sorted(name for name in found if name)
     if not names:
@@ -256,7 +256,7 @@ def governor(found: set[str]) -> Check:
     return Check("governor", "performance")
 
 
-def files(limit: int) -> Check:
+def judge_files(limit: int) -> Check:
     """Judge how many files a process may have open (-1: any number). Pure."""
     if limit < 0 or limit >= _MOST_CONNECTIONS + _SPARE_FILES:
         return Check("open files", "unlimited" if limit < 0 else count(limit))
@@ -267,7 +267,7 @@ def files(limit: int) -> Check:
     return Check("open files", count(limit), "caution", f"{said}; {how}")
 
 
-def ports(text: str) -> Check:
+def judge_ports(text: str) -> Check:
     """Judge the range of ports from which connections go out. Pure."""
     words = text.split()
     if len(words) != 2 or not all(word.isdigit() for word in words):
@@ -280,9 +280,9 @@ def ports(text: str) -> Check:
     return Check("ports", count(have))
 
 
-def steal(before: str, after: str) -> Check:
+def judge_steal(before: str, after: str) -> Check:
     """Judge what the hypervisor took between two readings of /proc/stat. Pure."""
-    first, last = _ticks(before), _ticks(after)
+    first, last = _read_ticks(before), _read_ticks(after)
     whole = sum(last) - sum(first)
     if not first or not last or whole <= 0:
         return Check("steal", "unknown", "unknown")
@@ -293,7 +293,7 @@ def steal(before: str, after: str) -> Check:
     return Check("steal", share(stolen, whole))
 
 
-def lag(measured: dict[str, Any]) -> Check:
+def judge_lag(measured: dict[str, Any]) -> Check:
     """Judge what `bin/replay lag --json` printed. Pure."""
     figures = measured["lag_ms"]
     value = ", ".join(f"{name} {figures[name]:.3f} ms" for name in ("p50", "p99.9", "max"))
@@ -303,7 +303,7 @@ def lag(measured: dict[str, Any]) -> Check:
     return Check("timer lag", value, "bad", remedy)
 
 
-def _ticks(stat: str) -> list[int]:
+def _read_ticks(stat: str) -> list[int]:
     words = stat.partition("\n")[0].split()
     good = len(words) > _STEAL and words[0] == "cpu" and all(word.isdigit() for word in words[1:])
     return [int(word) for word in words[1 : _STEAL + 1]] if good else []
@@ -336,7 +336,7 @@ class Needed:
     uses: frozenset[str]
 
 
-def table(text: str | None = None) -> list[Needed]:
+def read_table(text: str | None = None) -> list[Needed]:
     """Return the lines of programs.txt. Raises ValueError for a malformed line."""
     lines = (_TABLE.read_text(encoding="utf-8") if text is None else text).splitlines()
     return [_parse_needed(line) for line in lines if line.strip() and not line.startswith("#")]
@@ -349,17 +349,19 @@ def _parse_needed(line: str) -> Needed:
     return Needed(tuple(words[0].split("|")), tuple(words[1].split("|")), frozenset(words[2:]))
 
 
-def lacks(use: str, among: Sequence[Needed] | None = None) -> list[Lack]:
+def find_missing(use: str, among: Sequence[Needed] | None = None) -> list[Missing]:
     """Return what `use` lacks on this machine."""
-    found = [one for other in USES[use].also for one in lacks(other, among)]
+    found = [one for other in USES[use].also for one in find_missing(other, among)]
     found += [
-        _lack(needed)
-        for needed in (table() if among is None else among)
+        _missing_program(needed)
+        for needed in (read_table() if among is None else among)
         if use in needed.uses and not any(map(is_here, needed.programs))
     ]
-    found += [Lack(f"bin/{name}", "make build") for name in USES[use].own if not is_here(f"bin/{name}")]
-    found += [Lack(f"Python's {name}", get) for name, get in USES[use].modules.items() if not find_spec(name)]
-    return list(dict.fromkeys([*found, *_find_unfit(use)]))
+    found += [Missing(f"bin/{name}", "make build") for name in USES[use].own if not is_here(f"bin/{name}")]
+    found += [
+        Missing(f"Python's {name}", get) for name, get in USES[use].modules.items() if not find_spec(name)
+    ]
+    return list(dict.fromkeys([*found, *_find_unusable(use)]))
 
 
 def is_here(program: str) -> bool:
@@ -374,27 +376,33 @@ def is_here(program: str) -> bool:
     return next(root.glob(str(path.relative_to("/") if path.is_absolute() else path)), None) is not None
 
 
-def _lack(needed: Needed) -> Lack:
+def _missing_program(needed: Needed) -> Missing:
     package = needed.packages[0]
     others = f" (or {' or '.join(needed.packages[1:])})" if len(needed.packages) > 1 else ""
-    return Lack(Path(needed.programs[0]).name, f"apt-get install {package}{others}", package)
+    return Missing(Path(needed.programs[0]).name, f"apt-get install {package}{others}", package)
 
 
-def _find_unfit(use: str) -> Iterator[Lack]:
+def _find_unusable(use: str) -> Iterator[Missing]:
     """Yield what is installed but not usable."""
-    if use == "build" and is_here("go") and (old := too_old(_read_output(["go", "env", "GOVERSION"]))):
-        yield Lack(f"Go 1.26 (this is {old})", "see docs/install.md: Debian 12 has it in bookworm-backports")
+    if (
+        use == "build"
+        and is_here("go")
+        and (old := find_outdated_go(_read_output(["go", "env", "GOVERSION"])))
+    ):
+        yield Missing(
+            f"Go 1.26 (this is {old})", "see docs/install.md: Debian 12 has it in bookworm-backports"
+        )
     if (
         use in ("site", "compose")
         and is_here("docker")
         and _read_output(["docker", "info", "-f", "{{.ID}}"]) is None
     ):
-        yield Lack(
+        yield Missing(
             "an answer from Docker", "systemctl start docker; unless you are root, join the group docker"
         )
 
 
-def too_old(version: str | None) -> str | None:
+def find_outdated_go(version: str | None) -> str | None:
     """Return the version of Go if it is too old to build Plimsoll. Pure."""
     found = re.match(r"go1\.(\d+)", version or "")
     return version if found and int(found[1]) < _OLDEST_GO else None

@@ -105,14 +105,14 @@ def init(
         assert partial and told_disks  # noqa: S101 only called then
         return Answers(called or "", told_log or Log(""), known, *told_disks, lasts, limits)
 
-    def fitting(text: str) -> tuple[float, Lengths | None]:
+    def find_fit(text: str) -> tuple[float, Lengths | None]:
         lasts = parse_duration_s(text)
         if not partial:
             return lasts, None
         told = answers(lasts, Limits(1.1))
         return lasts, lengths(lasts, lambda each: estimate_s(told, each))
 
-    told_duration = asker.answer("--duration", fitting, DURATION)
+    told_duration = asker.answer("--duration", find_fit, DURATION)
     told_limits = asker.answer("--limits", parse_limits, LIMITS)
     asker.refuse()
     assert told_duration and told_duration[1] and told_limits  # noqa: S101 refused otherwise

@@ -60,7 +60,7 @@ class Limits:
 
 def parse_site(text: str) -> Site:
     """Return the site that `own` or base URLs stand for. Raises ValueError."""
-    words = _words(text)
+    words = _split_words(text)
     if words == [OWN]:
         return Site()
     if not words or OWN in words:
@@ -75,7 +75,7 @@ def parse_site(text: str) -> Site:
 
 def parse_disks(text: str, site: Site) -> tuple[Disk, ...]:
     """Return the disks that `NAME=/folder NAME=/folder` stands for, for that site. Raises ValueError."""
-    found = tuple(_disk(word) for word in _words(text))
+    found = tuple(_disk(word) for word in _split_words(text))
     if not found:
         raise ValueError("name one disk or more, the old one first: sata=/rust/lab nvme=/tank/lab")
     names = [disk.name for disk in found]
@@ -103,7 +103,7 @@ def parse_limits(text: str) -> Limits:
     """Return the limits that `10% 800ms errors=0.1%` stands for. Raises ValueError."""
     ratio = ms = None
     errors = Limits.more_errors
-    for word in _words(text):
+    for word in _split_words(text):
         found = _LIMIT.fullmatch(word)
         if not found or (found["errors"] and found["unit"] != "%"):
             raise ValueError(
@@ -150,7 +150,7 @@ def _check(kind: Any, value: str, shown: str) -> str:
     return checked
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 

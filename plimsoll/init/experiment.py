@@ -98,36 +98,36 @@ def metric(log: Log, during_s: float) -> str:
     return next((name for name, fewest in _FEWEST.items() if requests >= fewest), "p50")
 
 
-def lab_text(told: Answers, lengths: Lengths) -> str:
+def lab_text(answers: Answers, lengths: Lengths) -> str:
     """Return the text of lab.yml."""
     return "\n".join(
         [
             "# Written by `plimsoll init`; docs/lab.md has every key. Check it: plimsoll lab check lab.yml",
             "# To complete keys in your editor: plimsoll schema lab.yml > lab.schema.json",
             "# yaml-language-server: $schema=lab.schema.json",
-            f"name: {quote_yaml(told.name)}",
-            *_site(told),
+            f"name: {quote_yaml(answers.name)}",
+            *_site(answers),
             "",
             "# The first is what there is; the others may replace it. Keys: docs/disks.md, docs/tuning.md.",
             "backends:",
-            *(line for number in range(len(told.disks)) for line in _backend(told, number)),
+            *(line for number in range(len(answers.disks)) for line in _backend(answers, number)),
             "",
             "scenarios:",
             "  # The log at its own pace, again and again until the run is over. `speed: 2`: twice the pace.",
             "  - scenario: replay",
-            f"    options: {{log: {quote_yaml(told.log.path)}}}",
+            f"    options: {{log: {quote_yaml(answers.log.path)}}}",
             "  # Others, such as save-article or visitors: plimsoll scenario list, docs/scenarios.md.",
             "",
-            *_saturator(told),
-            *_lengths(told, lengths),
+            *_saturator(answers),
+            *_lengths(answers, lengths),
             "order: abba # forwards and backwards in turn, so that drift affects all backends alike",
             "",
         ]
     )
 
 
-def _site(told: Answers) -> list[str]:
-    if not told.site.is_own:
+def _site(answers: Answers) -> list[str]:
+    if not answers.site.is_own:
         return []
     return [
         (
@@ -138,23 +138,23 @@ def _site(told: Answers) -> list[str]:
     ]
 
 
-def _backend(told: Answers, number: int) -> list[str]:
-    disk, below = told.disks[number], told.below[number]
+def _backend(answers: Answers, number: int) -> list[str]:
+    disk, below = answers.disks[number], answers.below[number]
     lines = [f"  - name: {quote_yaml(disk.name)}"]
     if disk.path is not None:
         lines.append(f"    disk: {{kind: folder, path: {quote_yaml(disk.path)}{_storage_below(below)}}}")
         if not below.devices:
             lines.append("    # Say which disks lie under it, and they are sampled: devices: [nvme0n1]")
-    if told.site.is_own:
+    if answers.site.is_own:
         return [*lines, "    clone: {driver: compose}"]
-    lines.append(f"    clone: {{driver: static, target: {quote_yaml(told.site.targets[number])}}}")
+    lines.append(f"    clone: {{driver: static, target: {quote_yaml(answers.site.targets[number])}}}")
     lines.append("    # It is not restarted between runs; `reset` has the commands for that: docs/lab.md.")
     if disk.path is None:
         lines.append(
             "    # Name its host and disk to have it sampled and saturated: docs/lab.md, docs/disks.md"
         )
-    elif told.saturator:
-        lines.append(f"    saturator: {_one_saturator(told.saturator, disk, below)}")
+    elif answers.saturator:
+        lines.append(f"    saturator: {_choose_saturator(answers.saturator, disk, below)}")
     return lines
 
 
@@ -164,43 +164,43 @@ def _storage_below(below: StorageBelow) -> str:
     return said + (f", devices: [{', '.join(map(quote_yaml, below.devices))}]" if below.devices else "")
 
 
-def _one_saturator(kind: str, disk: Disk, below: StorageBelow) -> str:
+def _choose_saturator(kind: str, disk: Disk, below: StorageBelow) -> str:
     """Return the saturator of a site that exists: the lab does not know where its data lie."""
     if kind == "zfs-send":
         return f"{{kind: zfs-send, dataset: {quote_yaml(below.dataset or '')}}}"
     return f"{{kind: fio, folder: {quote_yaml(disk.path or '')}, rate_bytes_per_s: {_FIO_RATE}}}"
 
 
-def _saturator(told: Answers) -> list[str]:
-    if told.saturator is None:
+def _saturator(answers: Answers) -> list[str]:
+    if answers.saturator is None:
         return [
             "# No saturator: the place of the disks is unknown. What keeps them busy: docs/saturators.md."
         ]
     lines = ["# What keeps the disks busy in the middle of each run: docs/saturators.md."]
-    if not told.site.is_own:
+    if not answers.site.is_own:
         return [*lines, "# Each backend has its own, above."]
-    if told.saturator == "zfs-send":
+    if answers.saturator == "zfs-send":
         return [*lines, "saturator: {kind: zfs-send}"]
     return [*lines, f"saturator: {{kind: fio, rate_bytes_per_s: {_FIO_RATE}}}"]
 
 
-def _lengths(told: Answers, lengths: Lengths) -> list[str]:
+def _lengths(answers: Answers, lengths: Lengths) -> list[str]:
     part_s = lengths.part_s
     phases = f"{{before_s: {part_s}, during_s: {2 * part_s}, after_s: {part_s}}}"
-    if told.saturator is None:
+    if answers.saturator is None:
         phases = f"{{before_s: 0, during_s: {lengths.run_s}, after_s: 0}}"
     return [
-        f"# To fill {seconds(told.lasts_s)}.",
+        f"# To fill {seconds(answers.lasts_s)}.",
         f"phases: {phases} # seconds before, during and after the saturator",
         f"repeats: {lengths.repeats} # runs on each backend; a verdict needs at least 4, more decide more",
     ]
 
 
-def gates_text(told: Answers, lengths: Lengths) -> str:
+def gates_text(answers: Answers, lengths: Lengths) -> str:
     """Return the text of gates.yml."""
-    busy = told.saturator is not None
-    during = metric(told.log, 2 * lengths.part_s)
-    whole = metric(told.log, lengths.run_s)
+    busy = answers.saturator is not None
+    during = metric(answers.log, 2 * lengths.part_s)
+    whole = metric(answers.log, lengths.run_s)
     lines = [
         "# Written by `plimsoll init`; docs/compare.md has every key. Set limits before you see results.",
         "# To complete keys in your editor: plimsoll schema gates.yml > gates.schema.json",
@@ -209,17 +209,17 @@ def gates_text(told: Answers, lengths: Lengths) -> str:
         "gates:",
     ]
     if busy:
-        lines += _gate("the tail while the disks are busy", "during", during, told.limits)
+        lines += _gate("the tail while the disks are busy", "during", during, answers.limits)
     lines += _gate(
-        "the tail of the whole run", "whole", whole, told.limits if not busy else _relative(told.limits)
+        "the tail of the whole run", "whole", whole, answers.limits if not busy else _relative(answers.limits)
     )
     return "\n".join(
         [
             *lines,
-            f"  # Failures: at most {100 * told.limits.more_errors:g} % of all requests more than before.",
+            f"  # Failures: at most {100 * answers.limits.more_errors:g} % of all requests more than before.",
             "  - scenario: replay",
             "    metric: error share",
-            f"    at_most_more: {told.limits.more_errors:g}",
+            f"    at_most_more: {answers.limits.more_errors:g}",
             "",
         ]
     )
@@ -254,15 +254,15 @@ def quote_yaml(text: str) -> str:
     return text if plain else json.dumps(text, ensure_ascii=False)
 
 
-def estimate_s(told: Answers, each: Lengths) -> float:
+def estimate_s(answers: Answers, each: Lengths) -> float:
     """Return about how long an experiment takes, as `plimsoll lab check` says it."""
-    text = lab_text(told, each)
+    text = lab_text(answers, each)
     return expected_s(parse_model(text, LAB_FILE, Lab, MANUAL, key_problems)) or 0.0
 
 
-def write_experiment(folder: Path, told: Answers, found: Lengths, as_json: bool) -> None:
+def write_experiment(folder: Path, answers: Answers, found: Lengths, as_json: bool) -> None:
     """Write both files, overwriting neither, and say what comes next. Raises OutputError."""
-    lab, limits = lab_text(told, found), gates_text(told, found)
+    lab, limits = lab_text(answers, found), gates_text(answers, found)
     read = parse_model(lab, LAB_FILE, Lab, MANUAL, all_problems)
     parse_model(limits, GATES_FILE, gates.Gates, gates.MANUAL, gates.problems)
     _write_new(folder / GATES_FILE, limits)
@@ -274,18 +274,18 @@ def write_experiment(folder: Path, told: Answers, found: Lengths, as_json: bool)
     about_s = expected_s(read)
     if as_json:
         written = {"lab": str(folder / LAB_FILE), "gates": str(folder / GATES_FILE), "about_s": about_s}
-        click.echo(json.dumps(written | {"runs": len(told.disks) * found.repeats}, indent=2))
+        click.echo(json.dumps(written | {"runs": len(answers.disks) * found.repeats}, indent=2))
         return
-    runs = counted(len(told.disks) * found.repeats, "run")
+    runs = counted(len(answers.disks) * found.repeats, "run")
     click.echo(
         f"Wrote {folder / LAB_FILE} and {folder / GATES_FILE}: {runs}, about {seconds(about_s or 0)}. "
         "Read them, then:"
     )
     click.echo(f"  plimsoll lab check {folder / LAB_FILE}")
     click.echo(f"  plimsoll run {folder / LAB_FILE}")
-    names = [disk.name for disk in told.disks]
+    names = [disk.name for disk in answers.disks]
     sides = f" --baseline {names[0]} --candidate {names[1]}" if len(names) > 1 else ""
-    click.echo(f"  plimsoll compare results/{told.name}-TIME{sides} --gates {folder / GATES_FILE}")
+    click.echo(f"  plimsoll compare results/{answers.name}-TIME{sides} --gates {folder / GATES_FILE}")
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -272,7 +272,7 @@ class Shard(_Model):
     clock: ClockState | None = None
 
     @model_validator(mode="after")
-    def _agrees_with_itself(self) -> Self:
+    def _check_index(self) -> Self:
         if self.index >= self.of:
             raise ValueError(f"index {self.index} is not one of {self.of}: they count from 0")
         for name, given, wanted in (

@@ -168,10 +168,10 @@ def _requests(path: Path, facts: RunFacts, summary: Summary | None, killed: bool
     try:
         return RequestFile.open(path)
     except NoRequestsError:
-        raise NoRequestsError(f"{path}: holds no request: {_why_none(facts, summary, killed)}") from None
+        raise NoRequestsError(f"{path}: holds no request: {_explain_none(facts, summary, killed)}") from None
 
 
-def _why_none(facts: RunFacts, summary: Summary | None, killed: bool) -> str:
+def _explain_none(facts: RunFacts, summary: Summary | None, killed: bool) -> str:
     if killed:
         return _UNKNOWN if facts.started_at else "the run was killed before it began to send: run it again"
     if facts.status == "running":
@@ -223,7 +223,7 @@ def read_json(path: Path) -> Any:
     """Return what the JSON file `path` holds, or None if it is absent. Raises RunDirectoryError."""
     try:
         text = read_regular(path, _LARGEST_BYTES).decode("utf-8", errors="replace")
-        value = json.loads(text, parse_int=_whole)
+        value = json.loads(text, parse_int=_read_whole_number)
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
@@ -236,7 +236,7 @@ def read_json(path: Path) -> Any:
     return value
 
 
-def _whole(text: str) -> float:
+def _read_whole_number(text: str) -> float:
     return int(text) if len(text) <= _LONGEST_DIGITS else float(text)
 
 

@@ -129,7 +129,7 @@ class RequestFile:
         Raises RunDirectoryError if it is absent or has more records than this machine has memory for,
         DamagedFileError if the header is another's, NoRequestsError if it holds not one whole record.
         """
-        with _opened(path) as file:
+        with _open(path) as file:
             header, size = file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size
         if size < HEADER_BYTES + RECORD.itemsize:
             raise NoRequestsError(f"{path}: holds no request")
@@ -153,7 +153,7 @@ class RequestFile:
         """
         buffer = np.empty(min(block_records, self.count), dtype=RECORD)
         remaining = self.count
-        with _opened(self.path) as file:
+        with _open(self.path) as file:
             file.seek(HEADER_BYTES)
             while remaining:
                 block = buffer[: min(len(buffer), remaining)]
@@ -164,7 +164,7 @@ class RequestFile:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _open(path: Path) -> Iterator[BinaryIO]:
     try:
         with open_regular(path) as file:
             yield file

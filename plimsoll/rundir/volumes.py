@@ -174,7 +174,7 @@ class VolumeRound(BaseModel):
     steady: bool | None = None
 
 
-def round_of(value: object) -> VolumeRound | None:
+def parse_round(value: object) -> VolumeRound | None:
     """Return the round in a line of JSON, or None. Pure."""
     try:
         found = VolumeRound.model_validate(value)
@@ -191,4 +191,4 @@ def last_filling(every: Sequence[VolumeRound], volume: str) -> list[VolumeRound]
 
 def read_rounds(path: Path) -> list[VolumeRound]:
     """Return the rounds in `path`, of all volumes and fillings; other lines are left out."""
-    return [one for value in read_lines(path) if (one := round_of(value))]
+    return [one for value in read_lines(path) if (one := parse_round(value))]

@@ -100,14 +100,14 @@ class RunWriter:
     def request(self, request: Request) -> None:
         """Append one record; `routes.json` grows when its route is new."""
         self._silence.take(request)
-        with self._writing() as able:
+        with self._try_to_write() as able:
             if able:
                 self._records.add(request, self.route_number(request.route))
 
     def records(self, records: Records) -> None:
         """Append many records as they are, shape (n,): their routes and errors have this run's numbers."""
         self._silence.take_all(records)
-        with self._writing() as able:
+        with self._try_to_write() as able:
             if able:
                 self._records.extend(records)
 
@@ -134,7 +134,7 @@ class RunWriter:
         if phase is not None:
             line["phase"] = phase
         text = json.dumps(line | further, allow_nan=False, ensure_ascii=False)
-        with self._writing() as able:
+        with self._try_to_write() as able:
             if able:
                 self._write_event(text.encode("utf-8", errors="replace") + b"\n")
 
@@ -148,7 +148,7 @@ class RunWriter:
             raise write_error(self.directory / EVENTS_FILE, error) from None
 
     @contextmanager
-    def _writing(self) -> Iterator[bool]:
+    def _try_to_write(self) -> Iterator[bool]:
         """Yield whether anything can still be written; the first failure ends that."""
         try:
             yield self._broken is None

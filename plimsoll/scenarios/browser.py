@@ -79,7 +79,7 @@ class Settings(WordpressSettings):
     no_screenshots: bool = Field(False, description="Take no screenshots of the first day's steps.")
 
     @model_validator(mode="after")
-    def _one_end(self) -> Self:
+    def _check_end(self) -> Self:
         if self.iterations is not None and self.duration_s is not None:
             raise ValueError("--duration-s: cannot be combined with --iterations")
         return self

@@ -315,7 +315,7 @@ class Leftovers:
 
     def look(self, kind: str, number: int) -> Leftover | str:
         """Return what a run says that it created, or the reason why it is not one of its leftovers."""
-        item = self._item(kind, number)
+        item = self._get_item(kind, number)
         if item is None:
             return "gone"
         name = find_run_name(kind, item)
@@ -330,7 +330,7 @@ class Leftovers:
         An image whose sizes are still being made is waited for: WordPress would leave what it makes later.
         """
         while True:
-            item = self._item(one.kind, one.number)
+            item = self._get_item(one.kind, one.number)
             if item is None or find_run_name(one.kind, item) != one.run:
                 return False
             if one.kind != "media" or not missing_sizes(item) or not self._looks:
@@ -352,7 +352,7 @@ class Leftovers:
             if page >= (int(pages) if pages.isdigit() else 1):
                 return
 
-    def _item(self, kind: str, number: int) -> dict[str, Any] | None:
+    def _get_item(self, kind: str, number: int) -> dict[str, Any] | None:
         gone = False
 
         def check(reply: Reply) -> StepFailure | None:

@@ -121,7 +121,7 @@ def init_clone(
     known = [query_dns(one, resolver) for one in names]
     for line in describe_site(settings, found, known):
         click.echo(line)
-    if not public and (why := live_reason(found.ip, known)):
+    if not public and (why := find_live_reason(found.ip, known)):
         click.echo(f"Not listed: {why}", err=True)
         raise SystemExit(1)
     entry = Clone(
@@ -155,7 +155,7 @@ def init_clone(
     click.echo(
         f"{site_config}: listed. Scenarios may now change {entry.target} with{needed or 'out further leave'}."
     )
-    if weaker := [one for one in former.clones if entry.connect_to and one.leads(entry.target, None)]:
+    if weaker := [one for one in former.clones if entry.connect_to and one.allows(entry.target, None)]:
         click.echo(
             f"But the list also has {weaker[0].target} without connect_to, so runs without it are allowed "
             "too: remove that entry."
@@ -207,7 +207,7 @@ def identify_site(settings: SiteSettings) -> SiteIdentity:
         raise SettingsError(f"{settings.target} does not answer as a site: {error.detail}") from None
     finally:
         site.close()
-    own = dict.fromkeys(base for one in seen if (base := _base(one)))
+    own = dict.fromkeys(base for one in seen if (base := _base_url(one)))
     shown = printable(" ".join(title.split()), _TITLE_CHARACTERS) if title else None
     return SiteIdentity(shown, tuple(own), _site_ip(settings))
 
@@ -236,7 +236,7 @@ def query_dns(name: str, resolver: str | None = None) -> PublicName:
     return PublicName(name, tuple(ips))
 
 
-def live_reason(ip: str, known: list[PublicName]) -> str | None:
+def find_live_reason(ip: str, known: list[PublicName]) -> str | None:
     """Return why the site at `ip` may be the live one; None if it is not. Pure."""
     for one in known:
         if ip_address(ip) in map(ip_address, one.ips):
@@ -266,7 +266,7 @@ def describe_site(settings: SiteSettings, found: SiteIdentity, known: list[Publi
     return lines
 
 
-def _base(address: str) -> str | None:
+def _base_url(address: str) -> str | None:
     """Return scheme, host and port of an address that the site named; None if it has none."""
     try:
         parts = urlsplit(address)
@@ -307,7 +307,7 @@ def _is_ip(host: str) -> bool:
     return True
 
 
-def list_it(config: Path, name: str, target: str, user: str, password: str) -> None:
+def list_clone(config: Path, name: str, target: str, user: str, password: str) -> None:
     """List the site in `config`, in place of what it was listed as before. Raises SettingsError."""
     file = password_file(name)
     entry = Clone(target=target, name=name, user=user, password_file=file)
@@ -374,7 +374,7 @@ def main() -> int:
         if given.verb == "unlist":
             unlist(config, given.name)
             return 0
-        list_it(config, given.name, given.target, given.user, sys.stdin.readline().rstrip("\n"))
+        list_clone(config, given.name, given.target, given.user, sys.stdin.readline().rstrip("\n"))
     except PlimsollError as error:
         print(f"make site: {error}", file=sys.stderr)
         return 2

@@ -131,7 +131,7 @@ class SaveArticle(Author):
         with self._open_traffic(page, editor, number) as traffic:
             traffic.writing(text)
             self.pause(settings.think_s)
-            if not traffic.written():
+            if not traffic.note_written():
                 editor.autosave(text)
             text = self._finish_article(text, traffic, number)
             for version in range(settings.saves + 1):
@@ -139,14 +139,14 @@ class SaveArticle(Author):
                     text = revise_article(text, settings.seed, number, version)
                     traffic.writing(text)
                     self.pause(settings.think_s)
-                    traffic.written()
+                    traffic.note_written()
                 started_ns = time.monotonic_ns()
                 (editor.save if version else editor.publish)(text)
                 if editor.post is not None:
                     self.note_created(editor.post)
                 editor.read_back(text)
                 self.measure("article saved", (time.monotonic_ns() - started_ns) / 1e6)
-                traffic.saved(first=not version)
+                traffic.note_saved(first=not version)
                 if not version and editor.link:
                     self.site.get_page("view", editor.link)
             traffic.leave()

@@ -49,7 +49,7 @@ _FEED = "//link[@rel='alternate'][@type='application/rss+xml']/@href"
 _NEWEST = {"per_page": "1", "_fields": "link"}
 
 
-def _one(value: int) -> int:
+def _require_one(value: int) -> int:
     if value != 1:
         raise ValueError("must be 1: a clone is upgraded once, by one user; to repeat, clone again")
     return value
@@ -67,10 +67,10 @@ Version = Annotated[str, AfterValidator(_check_version)]
 class Settings(ProbedSettings, WordpressSettings):
     """Settings of the upgrade of WordPress."""
 
-    iterations: Annotated[int, AfterValidator(_one)] = Field(
+    iterations: Annotated[int, AfterValidator(_require_one)] = Field(
         1, description="Always 1: a clone is upgraded once."
     )
-    users: Annotated[int, AfterValidator(_one)] = Field(1, description="Always 1.")
+    users: Annotated[int, AfterValidator(_require_one)] = Field(1, description="Always 1.")
     duration_s: Annotated[float | None, AfterValidator(refuse_duration)] = Field(
         None, description="Not available: an upgrade runs to its end."
     )
@@ -108,7 +108,7 @@ class UpgradeWordpress(ScenarioUser):
                 self._verify(offer)
             except StepFailedError as error:
                 raise StepFailedError(
-                    error.step, error.kind, f"{error.detail}; {self._afterwards()}"
+                    error.step, error.kind, f"{error.detail}; {self._describe_site_after()}"
                 ) from None
             self.measure("upgrade", total_ms)
             visits.wait_until_good(pressed_ns, lambda name, ms, at: self.measure(name, ms, ended_ns=at))
@@ -139,17 +139,19 @@ class UpgradeWordpress(ScenarioUser):
                 data=list(offer.fields),
                 headers={"Accept-Encoding": "identity"},  # a compressor would hold lines back
                 on_chunk=lambda t_ns, piece: self._mark(upgrade.take(t_ns, piece)),
-                check=expect_logged_in(lambda reply: find_upgrade_failure(upgrade, upgrade.whole(reply))),
+                check=expect_logged_in(
+                    lambda reply: find_upgrade_failure(upgrade, upgrade.whole_reply(reply))
+                ),
             )
         finally:
             self._mark(upgrade.end(time.monotonic_ns()))
-            if upgrade.held_back:
+            if upgrade.is_held_back:
                 self.session.writer.event(PHASES_UNKNOWN, detail=HELD_BACK)
         if upgrade.has_reliable_times:
             for phase in upgrade.phases:
                 if phase.stop_ns > phase.start_ns:  # else both lines came at once: too short to be seen
-                    self.measure(f"{PHASE}{phase.name}", _ms(phase), ended_ns=phase.stop_ns)
-        elif not upgrade.held_back:
+                    self.measure(f"{PHASE}{phase.name}", _duration_ms(phase), ended_ns=phase.stop_ns)
+        elif not upgrade.is_held_back:
             self.session.writer.event(PHASES_UNKNOWN, detail=NOT_UNDERSTOOD)
         return (upgrade.phases[-1].stop_ns - pressed_ns) / 1e6
 
@@ -166,9 +168,9 @@ class UpgradeWordpress(ScenarioUser):
         self.site.get("database", button, base=shown.url)
         phase = Phase(name, start_ns, time.monotonic_ns())
         self._mark([PhaseMark(name, "stop", phase.stop_ns)])
-        self.measure(f"{PHASE}{name}", _ms(phase), ended_ns=phase.stop_ns)
+        self.measure(f"{PHASE}{name}", _duration_ms(phase), ended_ns=phase.stop_ns)
         self.site.get(step, path, check=lambda reply: find_database_failure(reply, pressed=True))
-        return _ms(phase)
+        return _duration_ms(phase)
 
     def _verify(self, offer: Offer) -> None:
         step = "verify: version"
@@ -185,7 +187,7 @@ class UpgradeWordpress(ScenarioUser):
         self.site.get_page("verify: front page", "", check=find_front_failure)
         self.session.writer.event("upgrade", phase="verified", version=version)
 
-    def _afterwards(self) -> str:
+    def _describe_site_after(self) -> str:
         """Return a description of the site after a failed upgrade."""
         seen: list[str] = []
 
@@ -225,7 +227,7 @@ def _find_urls(find: Callable[[], Any]) -> list[str]:
         return []
 
 
-def _ms(phase: Phase) -> float:
+def _duration_ms(phase: Phase) -> float:
     return (phase.stop_ns - phase.start_ns) / 1e6
 
 

@@ -102,7 +102,7 @@ class Settings(ProbedSettings, ChangingSettings):
     )
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _check_ssh(self) -> Self:
         if self.ssh is None and (self.ssh_command or self.ssh_key or self.ssh_known_hosts):
             raise ValueError("--ssh: is missing: name user@host, on which the command runs")
         if self.ssh is not None and not self.ssh_command:
@@ -376,13 +376,13 @@ class RemoteUpgrade:
 
     def run(self) -> None:
         """Connect and run the command to its end. Raises StepFailedError or UpgradeStopped."""
-        connection = self._connected()
+        connection = self._connect()
         try:
             self._run(connection)
         finally:
             connection.close()
 
-    def _connected(self) -> SshSession:
+    def _connect(self) -> SshSession:
         begun_ns = time.monotonic_ns()
         try:
             connection = SshSession(self.access, self.timeout_s)
@@ -404,7 +404,7 @@ class RemoteUpgrade:
             if self.lines <= _MOST_EVENTS:
                 self.line(t_ns, text)
             if piece := phases.line(text, t_ns):
-                self._piece(piece)
+                self._record_phase(piece)
 
         def each(t_ns: int, data: bytes) -> None:
             for text in lines.feed(data):
@@ -414,13 +414,13 @@ class RemoteUpgrade:
             ended = connection.run(self.command, each, self.stopped)
         except Exception as error:
             found = StepFailure("closed_early", f"the connection broke: {error or type(error).__name__}")
-            self._piece(phases.end(time.monotonic_ns()), found)
+            self._record_phase(phases.end(time.monotonic_ns()), found)
             raise StepFailedError("command", found.kind, found.detail) from None
         done_ns = time.monotonic_ns()
         for text in lines.end():
             take(text, done_ns)
         if ended.stopped:
-            self._piece(phases.end(done_ns), StepFailure("aborted", "interrupted"))
+            self._record_phase(phases.end(done_ns), StepFailure("aborted", "interrupted"))
             raise UpgradeStopped
         if ended.silent:
             outcome: StepFailure | None = StepFailure(
@@ -429,12 +429,12 @@ class RemoteUpgrade:
         else:
             outcome = judge_output(self.words, self.texts, ended.exit_status, ended.signal, tail)
         last = phases.end(done_ns)
-        self._piece(last, outcome)
+        self._record_phase(last, outcome)
         if outcome:
             raise StepFailedError(f"command: {last.name}", outcome.kind, outcome.detail)
         self.total_s = (done_ns - begun_ns) / 1e9
 
-    def _piece(self, piece: OutputPhase, found: StepFailure | None = None) -> None:
+    def _record_phase(self, piece: OutputPhase, found: StepFailure | None = None) -> None:
         self.phases_s[piece.name] = self.phases_s.get(piece.name, 0.0) + (piece.end_ns - piece.start_ns) / 1e9
         self._record(f"command: {piece.name}", piece.start_ns, piece.end_ns, found=found)
 

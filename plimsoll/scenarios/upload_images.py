@@ -84,7 +84,7 @@ class Settings(AuthorSettings):
     )
 
     @property
-    def different(self) -> int:
+    def distinct(self) -> int:
         """The number of different photographs; after the last the first is used again."""
         return self.planned or self.usual_iterations
 
@@ -112,15 +112,15 @@ class UploadImages(Author):
         """
         if settings.images is None:
             folder = settings.cache or default_folder()
-            make_missing(folder, settings.seed, settings.different, say, lambda: _require_login(settings))
+            make_missing(folder, settings.seed, settings.distinct, say, lambda: _require_login(settings))
         else:
-            photographs_in(settings.images)
+            list_photographs(settings.images)
 
     def begin(self) -> None:
         """Log in, and open the page with the upload form."""
         super().begin()
         settings = self.settings
-        self._photographs = photographs_in(settings.images) if settings.images else []
+        self._photographs = list_photographs(settings.images) if settings.images else []
         self._elsewhere = False
         self._library = Library(self.site, self.who, self.rest, self.run_name)
         self._library.open()
@@ -141,7 +141,7 @@ class UploadImages(Author):
     def _photograph(self, number: int) -> Path:
         if self._photographs:
             return self._photographs[(number - 1) % len(self._photographs)]
-        again = (number - 1) % self.settings.different + 1
+        again = (number - 1) % self.settings.distinct + 1
         return photograph_path(self.settings.cache or default_folder(), self.settings.seed, again)
 
     def _await_sizes(self, number: int) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _require_login(settings: Settings) -> None:
         raise SettingsError(f"no photographs were made, since nobody can log in: {error}") from None
 
 
-def photographs_in(folder: Path) -> list[Path]:
+def list_photographs(folder: Path) -> list[Path]:
     """Return the files of `folder` that are not hidden, by name. Raises SettingsError if there is none."""
     try:
         found = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != ".")

@@ -150,7 +150,7 @@ class Application:
         if item.status == "running" or item.damage:
             return page("run.html", run=None, trouble=item.damage, **shared)
         try:
-            run = self.measuring.measured([self.catalogue.path(item)])[0]
+            run = self.measuring.measure([self.catalogue.path(item)])[0]
         except PlimsollError as error:
             return page("run.html", run=None, trouble=str(error), **shared)
         found = check_load(run)
@@ -213,7 +213,7 @@ class Application:
             raise HTTPException(404)
         items = newest_first([contents.runs[key] for key in keys])[::-1]
         try:
-            first, second = self.measuring.measured([self.catalogue.path(item) for item in items])
+            first, second = self.measuring.measure([self.catalogue.path(item) for item in items])
         except PlimsollError as error:
             return page("compare.html", here="runs", status=409, trouble=str(error))
         return page(

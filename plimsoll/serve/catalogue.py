@@ -358,8 +358,11 @@ def _item(place: PurePosixPath, facts: RunFacts, summary: dict[str, Any]) -> Run
 def _with_current_status(item: RunItem, path: Path, files: dict[str, Stamp]) -> RunItem:
     """Return a run that says `running`: as interrupted if it was killed or never began."""
     facts = RunFacts(scenario=item.scenario)
-    begun = REQUESTS_FILE in files
-    if (begun and is_killed(path, facts)) or (not begun and _age_s(files[FACTS_FILE]) > _BEGINNING_S):
+    if REQUESTS_FILE in files:
+        has_ended = is_killed(path, facts)
+    else:
+        has_ended = time.time() - files[FACTS_FILE][0] / 1e9 > _BEGINNING_S
+    if has_ended:
         return RunItem(**{**vars(item), "status": "interrupted"})
     return item
 
@@ -379,10 +382,6 @@ def _stamp(entry: os.DirEntry[str]) -> Stamp:
 
 def _instant(stamp: Stamp) -> datetime:
     return datetime.fromtimestamp(stamp[0] / 1e9, UTC)
-
-
-def _age_s(stamp: Stamp) -> float:
-    return time.time() - stamp[0] / 1e9
 
 
 def _dict(value: object) -> dict[str, Any]:

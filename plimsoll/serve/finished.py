@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -55,17 +56,20 @@ class RunCache:
         self._runs: OrderedDict[Stamp, DetailedRun] = OrderedDict()
         self._reports: OrderedDict[Stamp, bytes] = OrderedDict()
 
-    def measured(self, paths: Sequence[Path]) -> list[ReportRun]:
+    def measure(self, paths: Sequence[Path]) -> list[ReportRun]:
         """Return the runs, numbered, as a report has them. Raises RunDirectoryError."""
         with self._lock:
             return number_runs(
-                [_cached(self._runs, self._stamp(path), lambda: _measure(path), _MOST_RUNS) for path in paths]  # noqa: B023
+                [
+                    _remember(self._runs, self._stamp(each), partial(_measure, each), _MOST_RUNS)
+                    for each in paths
+                ]
             )
 
     def report(self, path: Path) -> bytes:
         """Return the report on a run; nothing is written into its folder. Raises PlimsollError."""
         with self._lock:
-            return _cached(self._reports, self._stamp(path), lambda: _report(path), _MOST_REPORTS)
+            return _remember(self._reports, self._stamp(path), lambda: _report(path), _MOST_REPORTS)
 
     def _stamp(self, path: Path) -> Stamp:
         """Return what changes when a run does; also checks that none of it leads out of the folder."""
@@ -81,7 +85,7 @@ class RunCache:
         return tuple(found)
 
 
-def _cached(kept: "OrderedDict[Stamp, _Kept]", stamp: Stamp, make: Callable[[], _Kept], most: int) -> _Kept:
+def _remember(kept: "OrderedDict[Stamp, _Kept]", stamp: Stamp, make: Callable[[], _Kept], most: int) -> _Kept:
     if stamp not in kept:
         kept[stamp] = make()
     kept.move_to_end(stamp)

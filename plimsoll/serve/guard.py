@@ -103,7 +103,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
 
-        async def hardened(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -111,7 +111,7 @@ class Guard:
             await send(message)
 
         answer = self._answer(scope)
-        await (answer or self._app)(scope, receive, hardened)
+        await (answer or self._app)(scope, receive, send_with_headers)
 
     def _answer(self, scope: Scope) -> Response | None:
         headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
@@ -235,7 +235,7 @@ def is_own(netloc: str, names: frozenset[str]) -> bool:
 def answer_requests(address: Address, application: ASGIApp, announce: Callable[[int], None]) -> None:
     """Answer until Ctrl-C; `announce` is called with the port once it listens. Raises SettingsError."""
     _give_way()
-    with _listening(address) as listener:
+    with _listen(address) as listener:
         announce(listener.getsockname()[1])
         with contextlib.suppress(KeyboardInterrupt):
             build_server(application).run(sockets=[listener])
@@ -257,7 +257,7 @@ class Impatient(H11Protocol):
             those = [each for each in self.connections if isinstance(each, Impatient)]
             those = [each for each in those if each.host == self.host or not is_own]
             if len(those) > most:
-                min(those, key=Impatient.waits_until_s).end()
+                min(those, key=Impatient.deadline_s).end()
 
     def data_received(self, data: bytes) -> None:
         """Receive part of a request."""
@@ -290,7 +290,7 @@ class Impatient(H11Protocol):
         """The address at the other end."""
         return self.client[0] if self.client else None
 
-    def waits_until_s(self) -> float:
+    def deadline_s(self) -> float:
         """Return how long it waits for a request: forever while one is being answered."""
         timer = self._late or self.timeout_keep_alive_task
         return timer.when() if timer else float("inf")
@@ -323,7 +323,7 @@ def _give_way() -> None:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-def _listening(address: Address) -> socket.socket:
+def _listen(address: Address) -> socket.socket:
     try:
         family, kind, number, _, where = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

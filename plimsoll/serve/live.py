@@ -174,7 +174,7 @@ class LiveRuns:
             message: Json = {
                 "running": [{"key": run.key, "name": _name(run)} for run in running],
                 "begun": begun,
-                "last": _ended_run_json(last) if (last := _last_ended(contents)) else None,
+                "last": _ended_run_json(last) if (last := _find_last_ended(contents)) else None,
                 "run": None,
             }
             if viewer.run is not None:
@@ -248,7 +248,7 @@ class LiveRuns:
             self._watches.clear()
 
 
-def _last_ended(contents: Contents) -> RunItem | None:
+def _find_last_ended(contents: Contents) -> RunItem | None:
     """Return the run that began last, of those that have ended."""
     return next((run for run in newest_first(list(contents.runs.values())) if run.status != "running"), None)
 

@@ -137,8 +137,8 @@ def columns(run: RunDirectory, block: Records) -> dict[str, ColumnValues]:
         found[name] = ColumnValues(values, values == unknown)
     found["response_us"] = ColumnValues(found["lag_us"].values.astype(np.int64) + found["total_us"].values)
     found["log"], found["line"] = _origin(run, copy("line"))
-    found["route"] = _named(copy("route"), run.route_name)
-    found["error"] = _named(copy("error"), run.error_name)
+    found["route"] = _name_values(copy("route"), run.route_name)
+    found["error"] = _name_values(copy("error"), run.error_name)
     found["failed"] = ColumnValues(failure_mask(block))
     flags = copy("flags")
     for name, flag in (
@@ -153,9 +153,9 @@ def columns(run: RunDirectory, block: Records) -> dict[str, ColumnValues]:
     return {name: found[name] for name in COLUMNS}
 
 
-def _named(numbers: NDArray[Any], name_of: Callable[[int], str]) -> ColumnValues:
+def _name_values(numbers: NDArray[Any], name_of: Callable[[int], str]) -> ColumnValues:
     used, at = np.unique(numbers, return_inverse=True)
-    return ColumnValues(at, texts=[_well_formed(name_of(int(number))) for number in used])
+    return ColumnValues(at, texts=[_replace_malformed(name_of(int(number))) for number in used])
 
 
 def _origin(run: RunDirectory, line: NDArray[np.uint64]) -> tuple[ColumnValues, ColumnValues]:
@@ -167,10 +167,10 @@ def _origin(run: RunDirectory, line: NDArray[np.uint64]) -> tuple[ColumnValues, 
     log = (line >> np.uint64(48)).astype(np.int64)
     line = line & np.uint64((1 << 48) - 1)
     unknown = (line == 0) | (log >= len(logs))
-    texts = [_well_formed(one.path) for one in logs]
+    texts = [_replace_malformed(one.path) for one in logs]
     return ColumnValues(np.where(unknown, 0, log), unknown, texts), ColumnValues(line, line == 0)
 
 
-def _well_formed(text: str) -> str:
+def _replace_malformed(text: str) -> str:
     """Return `text` with everything that is not a Unicode character replaced."""
     return text.encode("utf-8", errors="replace").decode("utf-8")

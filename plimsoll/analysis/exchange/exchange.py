@@ -75,7 +75,7 @@ def export(
     else:
         for line in exported.lines():
             click.echo(printable(line, 4096), err=out == STDOUT)
-    ctx.exit(0 if exported.whole else 1)
+    ctx.exit(0 if exported.is_whole else 1)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class ExportResult:
     reason: str | None
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """True where the run ran to its end."""
         return self.status == "complete"
 
@@ -110,7 +110,7 @@ class ExportResult:
     def lines(self) -> list[str]:
         """Return what the command prints."""
         said = [f"{self.out}: {counted(self.requests, 'request')} of {self.run}"]
-        if not self.whole:
+        if not self.is_whole:
             why = f": {printable(self.reason)}" if self.reason else ""
             said.append(f"  the run is {self.status}{why}; this is what there is of it")
         return said

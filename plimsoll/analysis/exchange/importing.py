@@ -99,7 +99,7 @@ class ImportResult:
     notes: list[str]
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """True where every line could be read."""
         return self.status == "complete" and not self.broken_lines
 
@@ -121,7 +121,7 @@ def print_imports(imports: Iterable[ImportResult], as_json: bool) -> NoReturn:
     if as_json:
         runs = [asdict(one) | {"directory": str(one.directory)} for one in imported]
         click.echo(json.dumps({"format": 1, "runs": runs}, indent=2))
-    click.get_current_context().exit(0 if all(one.whole for one in imported) else 1)
+    click.get_current_context().exit(0 if all(one.is_whole for one in imported) else 1)
 
 
 class LineReader:
@@ -350,15 +350,15 @@ class ImportWriter:
                 self._run.request(item)
                 self.good_requests += item.error == "none" and not item.warmup
             case MeasureValue():
-                self._measure(item)
+                self._put_measure(item)
             case DroppedIterations():
                 self._run.skip("dropped_iterations", item.count)
             case CachedRequest():
                 self._run.skip("from_cache")
             case FailedCheck():
-                self._failed(item)
+                self._put_failed_check(item)
 
-    def _failed(self, check: FailedCheck) -> None:
+    def _put_failed_check(self, check: FailedCheck) -> None:
         if check.kind == MISSING_FILE:
             self.missing_files += 1
             self.first_missing = self.first_missing or check.name
@@ -371,7 +371,7 @@ class ImportWriter:
             about = {"step": check.step, "kind": check.kind[:40], "detail": check.name[:300]}
             self._run.event("error", t_ns=check.t_ns, **about, iteration=check.iteration, client=check.client)
 
-    def _measure(self, figure: MeasureValue) -> None:
+    def _put_measure(self, figure: MeasureValue) -> None:
         """Take a value of a measure; of very many, not every one becomes an event."""
         name = figure.name
         if (name, figure.unit) not in self._names:

@@ -200,7 +200,7 @@ class _OpenRequest:
         self.time_ns, self.tags = sample.time_ns, sample.tags
         self.values = {sample.metric: sample.value}
 
-    def takes(self, sample: K6Sample) -> bool:
+    def take(self, sample: K6Sample) -> bool:
         """Take `sample` if it is of this request."""
         if sample.time_ns != self.time_ns or sample.metric in self.values or sample.tags != self.tags:
             return False
@@ -249,7 +249,7 @@ class K6Assembler:
             self.base_ns = sample.time_ns - NS
         self.last_ns = max(self.last_ns, sample.time_ns)
         if self._open is not None:
-            if self._open.takes(sample):
+            if self._open.take(sample):
                 return
             yield from self._close()
         metric = sample.metric
@@ -258,7 +258,7 @@ class K6Assembler:
         elif metric.startswith(("http_req_", "browser_http_req_", "browser_data_received")):
             self.strays += not metric.startswith("browser_data")
         else:
-            yield from self._other(sample)
+            yield from self._take_other(sample)
 
     def end(self) -> Iterator[ImportedItem]:
         """Yield what was still waiting for more."""
@@ -272,7 +272,7 @@ class K6Assembler:
             return
         self.requests += 1
         if _BROWSER in whole.values:
-            yield CachedRequest() if _from_cache(whole) else self._browser_request(whole)
+            yield CachedRequest() if _is_from_cache(whole) else self._browser_request(whole)
             return
         request = self._request(whole)
         slot = whole.tags.get("slot")
@@ -299,7 +299,7 @@ class K6Assembler:
         warmup = tags.get("group", "").startswith(("::setup", "::teardown"))
         if self._strict:
             # What is looked for before the visits may be missing; a server that is down may not.
-            error = error if status < (500 if warmup else 400) else _wrong(status)
+            error = error if status < (500 if warmup else 400) else _unwanted_status_error(status)
             warmup = warmup and error == "none"
         answered = status > 0 or whole.ms("receiving") > 0
         lag_ms = self._lag_ms.pop(tags.get("vu", ""), 0.0)
@@ -334,7 +334,7 @@ class K6Assembler:
             ttfb_us=total_ns // 1000 if status else 0,
             route=route_of_tags(tags),
             status=status,
-            error=_wrong(status) if not status or needed else "none",
+            error=_unwanted_status_error(status) if not status or needed else "none",
             bytes=max(int(whole.values.get("browser_data_received", 0.0)), 0),
             http2=tags.get("proto") in ("h2", "HTTP/2.0"),
             tls=tags.get("url", "").startswith("https:"),
@@ -342,7 +342,7 @@ class K6Assembler:
             client=_number(tags.get("client")),  # k6 gives a browser's requests no tag vu
         )
 
-    def _other(self, sample: K6Sample) -> Iterator[ImportedItem]:
+    def _take_other(self, sample: K6Sample) -> Iterator[ImportedItem]:
         metric, tags = sample.metric, sample.tags
         if metric == BYTES:
             if request := self._waiting.pop((tags.get("vu", ""), tags.get("slot", "")), None):
@@ -379,14 +379,14 @@ class K6Assembler:
         return max(time_ns - (self.base_ns or 0), 0)
 
 
-def _from_cache(whole: _OpenRequest) -> bool:
+def _is_from_cache(whole: _OpenRequest) -> bool:
     """Tell whether a browser's request never left it; of the cache in memory k6 does not say so."""
     if whole.tags.get("from_cache") == "true" or whole.tags.get("from_prefetch_cache") == "true":
         return True
     return whole.tags.get("resource_type") in FILES and whole.values[_BROWSER] < _FASTEST_MS
 
 
-def _wrong(status: int) -> str:
+def _unwanted_status_error(status: int) -> str:
     """Return the kind of error that a status is where success was needed."""
     return status_error(status) if status else "other"
 

@@ -20,7 +20,7 @@ NS = 1_000_000_000
 # What a browser fetches for a page (k6's tag `resource_type`), beside the page and the calls of its scripts.
 FILES = {"Stylesheet", "Script", "Image", "Font", "Media", "Manifest", "Other"}
 DIAL_TIMEOUT_CODE = 1211
-_LARGEST_NS = 1 << 62  # the year 2116: what is beyond is no instant
+_LARGEST_NS = 1 << 62  # the year 2116: anything later is not an instant
 _SECONDS: dict[str, int] = {}
 
 
@@ -61,7 +61,7 @@ class K6Reader(LineReader):
     def __iter__(self) -> Iterator[K6Sample | K6Definition]:
         """Yield what the lines hold."""
         try:
-            first = next(self._counted(), None)
+            first = next(self._count_lines(), None)
             if first is None:
                 return
             text = first.decode("utf-8", errors="replace")
@@ -74,14 +74,14 @@ class K6Reader(LineReader):
         else:
             self._settle()
 
-    def _counted(self) -> Iterator[bytes]:
+    def _count_lines(self) -> Iterator[bytes]:
         for line in self._lines:
             self.line += 1
             self._ended_whole = line.endswith(b"\n")
             yield line
 
     def _json(self, first: bytes) -> Iterator[K6Sample | K6Definition]:
-        for line in chain([first], self._counted()):
+        for line in chain([first], self._count_lines()):
             try:
                 if (item := from_json(line)) is not None:
                     yield item
@@ -89,7 +89,7 @@ class K6Reader(LineReader):
                 self._note(error)
 
     def _rows(self, header: list[str]) -> Iterator[K6Sample]:
-        rows = csv.reader(line.decode("utf-8", errors="replace") for line in self._counted())
+        rows = csv.reader(line.decode("utf-8", errors="replace") for line in self._count_lines())
         while True:
             try:
                 row = next(rows, None)

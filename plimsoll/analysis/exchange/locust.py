@@ -402,7 +402,7 @@ def _summarise(tables: "Tables", out: Path, scenario: str, as_json: bool) -> Non
         return
     click.echo(f"{'requests':>10} {'errors':>8} {'mean ms':>10} {'max ms':>10}  name")
     for row in tables.names:
-        counts = f"{_whole(row['requests']):>10} {_whole(row['errors']):>8}"
+        counts = f"{_count_text(row['requests']):>10} {_count_text(row['errors']):>8}"
         times = f"{_ms(row['mean_ms']):>10} {_ms(row['max_ms']):>10}"
         name = printable(f"{row['method']} {row['name']}".strip(), 80)
         click.echo(f"{counts} {times}  {name}")
@@ -417,5 +417,5 @@ def _ms(value: object) -> str:
     return plain_ms(value) if isinstance(value, float) else ABSENT
 
 
-def _whole(value: object) -> str:
+def _count_text(value: object) -> str:
     return count(value if isinstance(value, int) else None)

@@ -172,7 +172,7 @@ class _ReadCounter:
         self._done += records
         self._progress(self._done, self._total)
 
-    def all_of_it(self) -> None:
+    def finish(self) -> None:
         """Say that the rest was read too."""
         self(self._total - self._done)
 
@@ -269,7 +269,7 @@ def _complete(
     requests["retried"] = sum(one.counts.retried for one in shards if one.counts)
     if members := count_members(shards):
         summary["members"] = members.model_dump()
-    if other := _harmless(not_as_logged(shards)):
+    if other := _escape(not_as_logged(shards)):
         summary["not_as_logged"] = other
     summary["instances"] = [one.model_dump(mode="json", by_alias=True) for one in instances]
     open_loop = run.facts.loop == "open"
@@ -283,15 +283,15 @@ def _complete(
         summary["limits"] = [verdict.model_dump() for verdict in verdicts]
     replace_json(path, summary)
     says = [
-        one.model_copy(update={"text": _harmless(one.text)}) for one in [*clocks.says, *check_counts(endings)]
+        one.model_copy(update={"text": _escape(one.text)}) for one in [*clocks.says, *check_counts(endings)]
     ]
-    read.all_of_it()
+    read.finish()
     run.update(
         limits=limits or None,
         status=status,
-        reason=_harmless(reason),
+        reason=_escape(reason),
         generator_limited=limited is not None,
-        generator_limited_reason=_harmless(limited),
+        generator_limited_reason=_escape(limited),
         ended_at=max((one.facts.ended_at for one in shards if one.facts.ended_at), default=None),
         merged=Merged(
             of=[str(one.path) for one in shards],
@@ -302,7 +302,7 @@ def _complete(
     )
 
 
-def _harmless(text: str | None) -> str | None:
+def _escape(text: str | None) -> str | None:
     return None if text is None else printable(redact(text), _MOST_SAID)
 
 

@@ -116,7 +116,7 @@ def check(shards: Sequence[ShardRun]) -> None:
     """Return if `shards` are of one run. Raises RunDirectoryError with every problem, a line each."""
     if not shards:
         raise RunDirectoryError("there is no shard to merge")
-    if problems := [*_twice(shards), *_kinds(shards), *_different(shards)]:
+    if problems := [*_find_repeated(shards), *_find_mixed_kinds(shards), *_find_differences(shards)]:
         raise RunDirectoryError("\n".join(problems))
     # What is merged gets a sum of its own, so theirs are checked now; last, since it reads all records.
     if problems := [
@@ -127,7 +127,7 @@ def check(shards: Sequence[ShardRun]) -> None:
         raise RunDirectoryError("\n".join(problems))
 
 
-def _twice(shards: Sequence[ShardRun]) -> Iterator[str]:
+def _find_repeated(shards: Sequence[ShardRun]) -> Iterator[str]:
     for one, other in combinations(shards, 2):
         if one.path.resolve() == other.path.resolve():
             yield f"{one.path} and {other.path} are one directory: give it once"
@@ -137,7 +137,7 @@ def _twice(shards: Sequence[ShardRun]) -> Iterator[str]:
             yield f"{one.path} and {other.path} hold the same records: one is a copy; leave it out"
 
 
-def _kinds(shards: Sequence[ShardRun]) -> Iterator[str]:
+def _find_mixed_kinds(shards: Sequence[ShardRun]) -> Iterator[str]:
     instance = next((one for one in shards if one.facts.shard), None)
     for one in shards:
         if one.facts.merged and len(shards) > 1:
@@ -149,7 +149,7 @@ def _kinds(shards: Sequence[ShardRun]) -> Iterator[str]:
             )
 
 
-def _different(shards: Sequence[ShardRun]) -> Iterator[str]:
+def _find_differences(shards: Sequence[ShardRun]) -> Iterator[str]:
     # Shards of older versions do not say what shaped their load.
     known = [(one.path, one.facts.load) for one in shards if one.facts.load]
     for path, load in known[1:]:
@@ -162,16 +162,16 @@ def _different(shards: Sequence[ShardRun]) -> Iterator[str]:
             )
     instances = [one for one in shards if one.facts.shard]
     keys = _OF_ANY | _OF_INSTANCES if instances else _OF_ANY
-    yield from _unlike(shards, keys)
+    yield from _find_unlike(shards, keys)
     # Only who went through the log to its end has counted all of it.
     through = [one for one in instances if _shard(one).planned is not None]
-    yield from _unlike(through, _OF_WHOLE_LOGS)
+    yield from _find_unlike(through, _OF_WHOLE_LOGS)
     for one in shards:
         if len(shards) > 1 and one.facts.started_at is None and one.records:
             yield f"{one.path}: it never started, so it cannot be placed; leave it out"
 
 
-def _unlike(shards: Sequence[ShardRun], keys: dict[str, _Of]) -> Iterator[str]:
+def _find_unlike(shards: Sequence[ShardRun], keys: dict[str, _Of]) -> Iterator[str]:
     for one in shards[1:]:
         for key, of in keys.items():
             mine, first = of(one), of(shards[0])
@@ -236,7 +236,7 @@ def align_clocks(shards: Sequence[ShardRun]) -> ClockAlignment:
     known = [instant for instant in started if instant is not None]
     error_ms, says = _clock_errors(shards)
     if len(starts) == 1 and (shared := next(iter(starts))) is not None:
-        says = [*_late(shards, started, shared), *says]
+        says = [*_note_late(shards, started, shared), *says]
         return ClockAlignment(shared, "start_at", [0] * len(shards), error_ms, says)
     first = min(known, default=None)
     offsets_ns = [
@@ -244,11 +244,11 @@ def align_clocks(shards: Sequence[ShardRun]) -> ClockAlignment:
         for instant in started
     ]
     return ClockAlignment(
-        first, "started_at", offsets_ns, error_ms, [*_apart(shards, known, len(starts) > 1), *says]
+        first, "started_at", offsets_ns, error_ms, [*_note_gap(shards, known, len(starts) > 1), *says]
     )
 
 
-def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool) -> list[MergeFinding]:
+def _note_gap(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool) -> list[MergeFinding]:
     """Say how far apart shards began that had no start in common; `differ`: each was given another."""
     if len(shards) < 2 or not started:
         return []
@@ -270,7 +270,7 @@ def _apart(shards: Sequence[ShardRun], started: Sequence[datetime], differ: bool
     return [MergeFinding(level=level, text=text)]
 
 
-def _late(
+def _note_late(
     shards: Sequence[ShardRun], started: Sequence[datetime | None], shared: datetime
 ) -> list[MergeFinding]:
     return [
@@ -358,10 +358,10 @@ def _ending(one: ShardRun, planned: list[int] | None) -> InstanceEnding:
     own = planned[shard.index] if shard and planned else None
     sent = _sent(one)
     status: str = "killed" if one.killed else one.facts.status
-    left = _left(one, own)
+    left = _count_unsent(one, own)
     says = None
     if status != "complete":
-        says = _cut_short(one, _VERBS[status], own, left)
+        says = _describe_cut(one, _VERBS[status], own, left)
     lost = sent - one.records
     if lost > 0:
         status = "truncated" if status == "complete" else status
@@ -372,7 +372,7 @@ def _ending(one: ShardRun, planned: list[int] | None) -> InstanceEnding:
     return InstanceEnding(one.name, index, segment, one, status, known, own, left, says)
 
 
-def _cut_short(one: ShardRun, verb: str, own: int | None, left: int | None) -> str:
+def _describe_cut(one: ShardRun, verb: str, own: int | None, left: int | None) -> str:
     sent = _sent(one)
     if _is_unknown(one):
         rest = "" if own is None else f"; all of its {counted(own, 'request')} count as unsent"
@@ -460,7 +460,7 @@ def _by_engine(one: ShardRun) -> int:
     return sum(one.counts.skipped.get(reason, 0) for reason in _BY_ENGINE) if one.counts else 0
 
 
-def _left(one: ShardRun, own: int | None) -> int | None:
+def _count_unsent(one: ShardRun, own: int | None) -> int | None:
     """Return what it left unsent: of what it had to send, else as it says itself.
 
     An instance that was interrupted before it knew the whole log does not know either.

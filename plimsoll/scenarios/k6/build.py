@@ -87,7 +87,7 @@ def _lock() -> Iterator[None]:
 
 
 def _build(version: str, say: Say) -> None:
-    go = _go()
+    go = _find_go()
     say(f"Building k6 {version} from the Go module proxy (once, takes some minutes) ...")
     temporary = BINARY.parent / f".k6-{os.getpid()}"
     log = BINARY.parent / ".k6-build.log"
@@ -130,7 +130,7 @@ def _await_compiler(process: "subprocess.Popen[bytes]", shown: bool) -> None:
         print("\r", end="", file=sys.stderr, flush=True)
 
 
-def _go() -> str:
+def _find_go() -> str:
     """Return the Go compiler. Raises NoK6Error if it is missing or too old."""
     go = shutil.which(os.environ.get("GO") or "go")
     if go is None:

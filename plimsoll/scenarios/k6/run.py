@@ -96,7 +96,7 @@ def run_k6(job: Job, directory: Path, facts: RunFacts, progress: Progress, say: 
         )
         try:
             with _Interrupts(process, say) as interrupts:
-                samples = _take(job, run, process, descriptor, progress)
+                samples = _take_samples(job, run, process, descriptor, progress)
                 code = process.wait()
         finally:
             if process.poll() is None:
@@ -186,7 +186,7 @@ def _remove_abandoned(base: Path) -> None:
                 os.close(lock)
 
 
-def _take(
+def _take_samples(
     job: Job, run: RunWriter, process: "subprocess.Popen[bytes]", descriptor: int, progress: Progress
 ) -> "Samples":
     """Take all samples until k6 has ended."""

@@ -411,7 +411,7 @@ class TimedAdapter(HTTPAdapter):
 
 def error_kind(error: BaseException) -> str:
     """Return the name in `errors.json` for an exception of requests, looking through to its causes. Pure."""
-    chain = list(_causes(error))
+    chain = list(_find_causes(error))
     if any(isinstance(cause, ssl.SSLError | requests.exceptions.SSLError) for cause in chain):
         return "tls_failed"
     if any(isinstance(cause, RemoteDisconnected) for cause in chain):  # to Python this is a reset as well
@@ -439,7 +439,7 @@ def error_kind(error: BaseException) -> str:
     return "bad_response" if isinstance(error, requests.RequestException | u3.HTTPError) else "other"
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _find_causes(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

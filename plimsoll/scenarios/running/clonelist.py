@@ -135,7 +135,7 @@ def secret_in(path: Path, key: str = "password_file") -> str:
         raise SettingsError(f"{key}: {error}") from None
 
 
-def _or_url(schema: dict[str, Any]) -> None:
+def _allow_url_schema(schema: dict[str, Any]) -> None:
     """Let the JSON Schema say that an entry may be its base URL alone."""
     keys = dict(schema)
     schema.clear()
@@ -147,7 +147,7 @@ def _or_url(schema: dict[str, Any]) -> None:
 class Clone(BaseModel):
     """One clone: its base URL alone, or with further keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_or_url)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_allow_url_schema)
 
     target: BaseUrl = Field(description="Base URL of the clone.")
     name: str | None = Field(None, max_length=80, description="Name of the clone.")
@@ -169,10 +169,10 @@ class Clone(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _by_address(cls, value: Any) -> Any:
+    def _read_bare_url(cls, value: Any) -> Any:
         return {"target": value} if isinstance(value, str) else value
 
-    def leads(self, target: str, connect_to: str | None) -> bool:
+    def allows(self, target: str, connect_to: str | None) -> bool:
         """Return True if this entry allows a run with that target and --connect-to."""
         if not self.has(target):
             return False
@@ -198,7 +198,7 @@ class SiteConfig(BaseModel):
 
     def of(self, target: str, connect_to: str | None) -> Clone | None:
         """Return the entry that allows the run; of several, the one with the longest path."""
-        found = [clone for clone in self.clones if clone.leads(target, connect_to)]
+        found = [clone for clone in self.clones if clone.allows(target, connect_to)]
         return max(
             found,
             key=lambda clone: (len(path_parts(clone.target)), len(clone.model_dump(exclude_none=True))),
@@ -231,14 +231,14 @@ def with_entry(text: str, entry: Clone) -> str:
 
     Raises SettingsError for a file that has mistakes, or is written so that nothing can be added.
     """
-    former = parse_model(text, str(DEFAULT), SiteConfig, _MANUAL) if _holds(text) else SiteConfig()
+    former = parse_model(text, str(DEFAULT), SiteConfig, _MANUAL) if _has_content(text) else SiteConfig()
     node = _list_in(text)
     if node is None:
         added = (text.rstrip("\n") + "\n" if text.strip() else _HEAD) + "\nclones:\n" + _lines(entry, "  ")
     elif node.flow_style:
         at = node.end_mark.index - 1
         comma = ", " if node.value else ""
-        pairs = ", ".join(f"{key}: {_quoted(value)}" for key, value in _given(entry).items())
+        pairs = ", ".join(f"{key}: {_quote(value)}" for key, value in _given_values(entry).items())
         added = text[:at].rstrip(", \n") + comma + f"{{{pairs}}}" + text[at:]
     else:
         indent = " " * node.start_mark.column
@@ -252,7 +252,7 @@ def with_entry(text: str, entry: Clone) -> str:
 
 def without_entry(text: str, unwanted: Callable[[Clone], bool]) -> str:
     """Return the file's text without the entries that are `unwanted`. Pure. Raises SettingsError."""
-    if not _holds(text):
+    if not _has_content(text):
         return text
     former, node = parse_model(text, str(DEFAULT), SiteConfig, _MANUAL).clones, _list_in(text)
     if node is None or node.flow_style:
@@ -302,13 +302,13 @@ def read_list_text(path: Path) -> str:
         ) from None
 
 
-def _holds(text: str) -> bool:
+def _has_content(text: str) -> bool:
     """Return True if there is more than comments."""
     return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def _list_in(text: str) -> yaml.SequenceNode | None:
-    root = yaml.compose(text, Loader=yaml.SafeLoader) if _holds(text) else None
+    root = yaml.compose(text, Loader=yaml.SafeLoader) if _has_content(text) else None
     for key, value in root.value if isinstance(root, yaml.MappingNode) else []:
         if key.value == "clones" and isinstance(value, yaml.SequenceNode):
             return value
@@ -327,16 +327,16 @@ def _line_end(text: str, index: int) -> int:
     return len(text) if at < 0 else at + 1
 
 
-def _given(entry: Clone) -> dict[str, str]:
+def _given_values(entry: Clone) -> dict[str, str]:
     given: dict[str, str] = entry.model_dump(mode="json", exclude_none=True)
     return given
 
 
 def _lines(entry: Clone, indent: str) -> str:
     """Return the entry as YAML, each value in quotes: titles are the site's own words."""
-    lines = [f"{key}: {_quoted(value)}" for key, value in _given(entry).items()]
+    lines = [f"{key}: {_quote(value)}" for key, value in _given_values(entry).items()]
     return f"{indent}- " + f"\n{indent}  ".join(lines) + "\n"
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return yaml.safe_dump(value, default_style='"', width=float("inf")).strip()

@@ -32,7 +32,7 @@ from plimsoll.scenarios.running.settings import IteratedSettings, add_to_locust,
 # Seconds without a sign of life until a worker passes for lost. Locust's 3 are less than a busy machine takes
 # to make photographs, or a stalled disk to write.
 runners.HEARTBEAT_LIVENESS = 20
-# Locust parses its own options anew for each option that comes with an order to start: seconds, there.
+# Locust parses its own options again for each option that comes with an order to start: seconds, there.
 argument_parser.default_args_dict = cache(argument_parser.default_args_dict)
 _DIRECTORY, _SHARES, _USERS = "plimsoll_directory", "plimsoll_shares", "plimsoll_users"
 _WAIT_S = 120.0  # for the shard of a worker that lives
@@ -100,7 +100,7 @@ class ScenarioUser(User):
 
         The very first user begins alone: a wrong password is tried once, not once per user.
         """
-        with self.session.first_alone() as hopeful:
+        with self.session.admit_first() as hopeful:
             if not hopeful:
                 return
             try:
@@ -119,7 +119,7 @@ class ScenarioUser(User):
     def next_iteration(self) -> None:
         """Do the next iteration, or stop this user if there is none."""
         work = self.session.work
-        number = work.next(in_time=self.session.in_time)
+        number = work.next(may_begin=self.session.may_begin)
         if number is None:
             raise StopUser
         self.iteration, well = number, False
@@ -131,7 +131,7 @@ class ScenarioUser(User):
         except StopUser:  # the iteration was abandoned: neither done nor failed
             raise
         except StepFailedError as error:
-            self.session.iteration_failed(number, self._since_ns)
+            self.session.note_failed_iteration(number, self._since_ns)
             if error.hopeless:
                 self.session.give_up(str(error))
             elif work.failed_in_a_row + 1 >= HOPELESS_IN_A_ROW:
@@ -176,7 +176,7 @@ def on_locust(user: type[ScenarioUser]) -> Callable[[IteratedSettings, Progress,
         require_ready(user.scenario, settings)
         user.prepare(settings, say)
         session = run_headless(user, settings, progress, say)
-        return session.directory, session.well
+        return session.directory, session.went_well
 
     return run
 

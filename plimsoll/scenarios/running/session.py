@@ -66,11 +66,11 @@ class Iterations:
         self.begun = self.done = self.failed = self.failed_in_a_row = 0
         self.ended = self.time_is_up = False
 
-    def next(self, *, in_time: bool = True) -> int | None:
+    def next(self, *, may_begin: bool = True) -> int | None:
         """Return the number of the next iteration; None if no further one may begin."""
         if self.ended:
             return None
-        if not in_time:
+        if not may_begin:
             self.time_is_up = True
             return None
         number = next(self._numbers, None)
@@ -124,13 +124,13 @@ class Session:
         return name
 
     @property
-    def in_time(self) -> bool:
+    def may_begin(self) -> bool:
         """True while an iteration may begin."""
         longest_s = self.settings.duration_s
         return longest_s is None or self.writer.now_ns() <= longest_s * 1e9
 
     @contextmanager
-    def first_alone(self) -> Iterator[bool]:
+    def admit_first(self) -> Iterator[bool]:
         """Let one user through alone, then all others together; return False if it ended the work."""
         with self._first_begins:
             if not self._one_has_begun:
@@ -146,7 +146,7 @@ class Session:
         """
         path = os.environ.get(BEGIN_VARIABLE)
         with self._told:  # one user looks, the others wait for it
-            while path and self.in_time and not self.work.ended and not Path(path).exists():
+            while path and self.may_begin and not self.work.ended and not Path(path).exists():
                 time.sleep(_LOOK_S)
 
     def expected(self) -> int:
@@ -208,7 +208,7 @@ class Session:
         if sent.server_cpu_ms is not None:
             self.writer.measure(f"server cpu: {sent.step}", sent.server_cpu_ms, "ms", iteration=iteration)
 
-    def iteration_failed(self, number: int, since_ns: int) -> None:
+    def note_failed_iteration(self, number: int, since_ns: int) -> None:
         """Note that an iteration failed, `since_ns` after which there is no measure of it."""
         now_ns = self.writer.now_ns()
         took_ms = round((now_ns - since_ns) / 1e6, 3)
@@ -228,10 +228,10 @@ class Session:
             self.work, self.hopeless, self.settings.duration_s, self.writer.target_died
         )
         self.writer.finish(status, reason)
-        return self.well
+        return self.went_well
 
     @property
-    def well(self) -> bool:
+    def went_well(self) -> bool:
         """True if the run is complete and has no failed step."""
         return self.writer.facts.status == "complete" and not self.writer.failed_steps
 
@@ -301,7 +301,7 @@ def load_of_scenario(scenario: str, settings: ScenarioSettings, versions: dict[s
     shaping = {name: getattr(settings, name) for name in type(settings).model_fields if name not in left_out}
     for name, value in shaping.items():
         if isinstance(value, Path):
-            shaping[name] = _content(value)
+            shaping[name] = _digest_files(value)
         elif name in _SECRET and value is not None:
             shaping[name] = sha256_hex(str(value).encode())
     if isinstance(settings, IteratedSettings):
@@ -312,7 +312,7 @@ def load_of_scenario(scenario: str, settings: ScenarioSettings, versions: dict[s
     )
 
 
-def _content(path: Path) -> str | None:
+def _digest_files(path: Path) -> str | None:
     """Return the digest of a file, or of the files in a folder; None where they cannot be read."""
     whole = sha256()
     try:

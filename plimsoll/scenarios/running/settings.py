@@ -316,7 +316,7 @@ def click_options(model: type[BaseModel]) -> list[click.Option]:
         if value_type(field) is bool:
             options.append(click.Option([flag(name), name], is_flag=True, default=None, help=text))
             continue
-        shown = "" if field.is_required() or _says_itself(field.default) else f" Default: {field.default}."
+        shown = "" if field.is_required() or _is_described(field.default) else f" Default: {field.default}."
         option = click.Option(
             [flag(name), name],
             metavar=_METAVARS.get(value_type(field), "TEXT"),
@@ -388,6 +388,6 @@ def _is_default(field: FieldInfo, value: object) -> bool:
     return field.default is not None and str(value) == str(field.default)
 
 
-def _says_itself(default: object) -> bool:
+def _is_described(default: object) -> bool:
     """Return True for defaults that the description has to name: none, and files that come with Plimsoll."""
     return default is None or (isinstance(default, Path) and default.is_absolute())

@@ -139,7 +139,7 @@ class Visits:
         try:
             if self._prober and not self._told and isinstance(error, Exception):
                 self._prober.stop()
-                self._tell(self._prober)
+                self._report(self._prober)
         finally:
             self._close.close()
 
@@ -152,7 +152,7 @@ class Visits:
             return
         self._prober.wait_until_good(_GOOD_S, _MOST_S)
         self._prober.stop()
-        self._tell(self._prober)
+        self._report(self._prober)
         for who, visits in self._prober.visits.items():
             found = measure_outages(visits, since_ns, self._prober.end_ns)
             self._report_outage(who, found, measure)
@@ -187,7 +187,7 @@ class Visits:
             pages = []
         return [page for page in dict.fromkeys([*pages] or [site.base]) if origin(page) == origin(site.base)]
 
-    def _tell(self, prober: "Prober") -> None:
+    def _report(self, prober: "Prober") -> None:
         self._told = True
         writer = self._writer
         every = [visit for visits in prober.visits.values() for visit in visits]
@@ -299,7 +299,7 @@ class Prober:
         start_ns = self._clock.now_ns()
         for index, who in enumerate(self._asks):
             first_ns = start_ns + index * self._interval_ns // len(self._asks)
-            self._loops.append(self._clock.spawn(self._loop, who, first_ns))
+            self._loops.append(self._clock.spawn(self._visit_on_time, who, first_ns))
         return self
 
     def __exit__(
@@ -335,7 +335,7 @@ class Prober:
                 return False
         return True
 
-    def _loop(self, who: str, first_ns: int) -> None:
+    def _visit_on_time(self, who: str, first_ns: int) -> None:
         """Begin each visit when it is due by the clock; what is late delays no later one."""
         number = 0
         while not self._stopped:

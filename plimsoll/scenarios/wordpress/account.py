@@ -59,7 +59,7 @@ def log_in(site: SiteClient, who: Credentials, step: str = "log in") -> None:
 
     try:
         with login_turn(site.base, who.user):
-            site.post(step, action(shown, form), base=shown.url, data=fields(form, typed), check=check)
+            site.post(step, form_address(shown, form), base=shown.url, data=fields(form, typed), check=check)
     except StepFailedError as error:
         hopeless = error.hopeless or error.kind == "login_failed"
         raise StepFailedError(error.step, error.kind, error.detail, hopeless=hopeless) from None
@@ -216,7 +216,7 @@ class Rest:
         self.send(step, "DELETE", f"wp/v2/{KINDS[kind]}/{number}", query={"force": "true"})
 
 
-def root_in(page: Reply) -> str:
+def find_rest_root(page: Reply) -> str:
     """Return the address of the interface that an editor's page names, else one that always answers. Pure."""
     found = _ROOT.search(page.text)
     return found[2].replace("\\/", "/") if found else ANYWHERE
@@ -300,7 +300,7 @@ def fields(form: Any, given: Mapping[str, str] | None = None) -> list[tuple[str,
     return sent + list(given.items())
 
 
-def action(reply: Reply, form: Any) -> str:
+def form_address(reply: Reply, form: Any) -> str:
     """Return the absolute address that `form` is sent to."""
     return urljoin(reply.url, (form.get("action") or "").strip()) or reply.url
 

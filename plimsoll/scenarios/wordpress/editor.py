@@ -15,14 +15,14 @@ from plimsoll.scenarios.running.client import (
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.wordpress.account import (
     Rest,
-    action,
     expect_logged_in,
     fields,
     find_form,
+    find_rest_root,
+    form_address,
     is_object,
     retry_logged_in,
     retry_renewed,
-    root_in,
 )
 from plimsoll.scenarios.wordpress.content import Article
 
@@ -67,7 +67,7 @@ class BlockEditor:
         self.post: int | None = int(found[1]) if found else None
         self.link = ""
         self._rest = rest
-        rest.root = root_in(page)
+        rest.root = find_rest_root(page)
         rest.renew()
 
     def autosave(self, article: Article, *, client: SiteClient | None = None, due_ns: int = 0) -> None:
@@ -187,7 +187,7 @@ class ClassicEditor:
             }
             sent = [pair for pair in fields(self._form, typed) if not _DATE.fullmatch(pair[0])]
             check = expect_logged_in(_check_saved(message))
-            return self._site.post(step, action(self._page, self._form), data=sent, check=check)
+            return self._site.post(step, form_address(self._page, self._form), data=sent, check=check)
 
         retry_renewed(once, lambda: self._show(self._open("open editor", _is_form)))
 

@@ -232,14 +232,14 @@ class EditorTraffic:
                     for path in _page_files(self._page)
                 ]
             )
-        self._answers("open editor: more", self._profile.opening)
+        self._send_all("open editor: more", self._profile.opening)
 
     def categories(self) -> tuple[int, ...]:
         """Return the categories that the author chooses, from those that the site lists."""
         wanted = self._profile.categories
         if self._chance.random() >= wanted.share:
             return ()
-        answers = self._answers("choose categories", wanted.asks)
+        answers = self._send_all("choose categories", wanted.asks)
         listed = next((r for ask, r in answers if ask.path.startswith(_CATEGORIES)), None)
         there = _numbers(listed.data if listed else None)
         most = min(wanted.most, len(there))
@@ -262,25 +262,25 @@ class EditorTraffic:
         if reply is None or type(number) is not int:
             return None
         created(number, "media")
-        self._answers("show image", self._profile.image.asks, number)
+        self._send_all("show image", self._profile.image.asks, number)
         return Picture(number, str(reply.data.get("source_url") or ""))
 
     def writing(self, draft: Article) -> None:
         """Note what the author is writing from now on, which autosaves keep."""
         self._draft, self._kept = draft, False
 
-    def written(self) -> bool:
+    def note_written(self) -> bool:
         """Note that the author has written it; return whether an autosave has kept some of it."""
         self._draft = None
         return self._kept
 
     def before_publishing(self) -> None:
         """Ask for what the panel wants that asks whether to publish, and the editor does not have yet."""
-        self._answers("ask to publish", [ask for ask in self._profile.panel if ask not in self._asked])
+        self._send_all("ask to publish", [ask for ask in self._profile.panel if ask not in self._asked])
 
-    def saved(self, *, first: bool) -> None:
+    def note_saved(self, *, first: bool) -> None:
         """Ask for what the editor wants once the article is published, or saved again."""
-        self._answers("after saving", self._profile.published if first else self._profile.saved)
+        self._send_all("after saving", self._profile.published if first else self._profile.saved)
 
     def leave(self) -> None:
         """Release the lock, as a browser does that leaves the page."""
@@ -308,13 +308,15 @@ class EditorTraffic:
                 "screen_id": "post",
                 "has_focus": "true",
             }
-            reply = self._try_site("heartbeat", "POST", _AJAX, data=form, check=self._beaten, due_ns=due_ns)
+            reply = self._try_site(
+                "heartbeat", "POST", _AJAX, data=form, check=self._check_beat, due_ns=due_ns
+            )
             if reply:
                 lock = reply.data.get("wp-refresh-post-lock")
                 self._lock = str(lock.get("new_lock") or self._lock) if isinstance(lock, dict) else self._lock
             due_ns = time.monotonic_ns() + every_ns
 
-    def _beaten(self, reply: Reply) -> StepFailure | None:
+    def _check_beat(self, reply: Reply) -> StepFailure | None:
         if found := find_failure(reply):
             return found
         data = reply.data if isinstance(reply.data, dict) else {}
@@ -344,7 +346,7 @@ class EditorTraffic:
         """Wait until an instant; return False if the editor was left before."""
         return not self._over.wait(max(due_ns - time.monotonic_ns(), 0) / 1e9)
 
-    def _answers(
+    def _send_all(
         self, step: str, asks: Iterable[EditorRequest], media: int | None = None
     ) -> list[tuple[EditorRequest, Reply]]:
         """Ask for all of `asks`, up to six at a time, and return what was answered."""
@@ -408,6 +410,6 @@ def _page_files(page: Reply) -> list[str]:
             whole = urljoin(page.url, str(address).strip())
             if origin(whole) == origin(page.url):
                 found[whole] = None
-        except ValueError:  # an address that is none
+        except ValueError:  # not an address
             continue
     return list(found)

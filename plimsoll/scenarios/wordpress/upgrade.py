@@ -15,7 +15,7 @@ from typing import Literal
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from plimsoll.scenarios.running.client import Reply, StepFailure, find_failure, visible_text
-from plimsoll.scenarios.wordpress.account import action, fields, is_logged_out
+from plimsoll.scenarios.wordpress.account import fields, form_address, is_logged_out
 
 # The phases of WordPress's upgrade, in its order, and its English messages for them.
 _LINES = {
@@ -139,7 +139,7 @@ def read_update_page(reply: Reply) -> UpdatePage:
     """Read the updates page; forms that reinstall the present version are not offers."""
     offers = []
     for form in reply.page.xpath("//form[@name='upgrade']"):
-        address = action(reply, form)
+        address = form_address(reply, form)
         if parse_qs(urlsplit(address).query).get("action") != ["do-core-upgrade"]:
             continue
         sent = fields(form)
@@ -287,7 +287,7 @@ class UpgradeReply:
         before = len(self.phases)
         for line in self._reader.take(t_ns, piece):
             self._line(line)
-        marks = self._stops(before)
+        marks = self._find_stops(before)
         if marks:
             self._marked = self._known
             marks.append(PhaseMark(self._known, "start", self._since_ns))
@@ -301,7 +301,7 @@ class UpgradeReply:
             self._next_phase(name, line.t_ns)
         self._unknown = []
         self.phases.append(Phase(self._known, self._since_ns, t_ns))
-        return self._stops(before)
+        return self._find_stops(before)
 
     @property
     def phase(self) -> str:
@@ -317,10 +317,10 @@ class UpgradeReply:
     @property
     def has_reliable_times(self) -> bool:
         """True if the phases of an upgrade that has ended are reliable: all are there, one after another."""
-        return not self.held_back and tuple(phase.name for phase in self.phases) == PHASES
+        return not self.is_held_back and tuple(phase.name for phase in self.phases) == PHASES
 
     @property
-    def held_back(self) -> bool:
+    def is_held_back(self) -> bool:
         """True if lines came later than they were written, as a server that buffers makes them.
 
         The instants of all lines are then those of the buffer.
@@ -329,19 +329,19 @@ class UpgradeReply:
             phase.name in _LONG and phase.stop_ns - phase.start_ns < _AT_ONCE_NS for phase in self.phases
         )
 
-    def whole(self, reply: Reply) -> Reply:
+    def whole_reply(self, reply: Reply) -> Reply:
         """Return `reply` with the body that went by; an error has its own."""
         return Reply(reply.url, reply.status, reply.headers, bytes(self._body) or reply.body, reply.total_us)
 
     def _line(self, line: ReplyLine) -> None:
         self.lines.append(line)
         self.done |= _DONE in line.markup
-        if name := self._begins(line):
+        if name := self._find_phase(line):
             self._begin(name, line.t_ns)
         elif _is_progress(line) and _ADDRESS not in line.markup:
             self._unknown.append(line)
 
-    def _begins(self, line: ReplyLine) -> str | None:
+    def _find_phase(self, line: ReplyLine) -> str | None:
         """Return the phase that `line` is known to begin; None where it is not, or says something else."""
         if _DONE in line.markup:
             return "finish"
@@ -362,14 +362,14 @@ class UpgradeReply:
         if name != self._known:
             self._next_phase(name, t_ns)
 
-    def _stops(self, since: int) -> list[PhaseMark]:
+    def _find_stops(self, since: int) -> list[PhaseMark]:
         """Return the stops of the phases from place `since` on, and starts that were not given.
 
         A phase whose lines came at once was too short to be seen.
         """
         marks = []
         for phase in self.phases[since:]:
-            if self.held_back or phase.stop_ns == phase.start_ns:
+            if self.is_held_back or phase.stop_ns == phase.start_ns:
                 continue
             if phase.name != self._marked:
                 marks.append(PhaseMark(phase.name, "start", phase.start_ns))
@@ -384,7 +384,7 @@ class UpgradeReply:
 def find_upgrade_failure(upgrade: UpgradeReply, reply: Reply) -> StepFailure | None:
     """Return the reason why the upgrade with the whole reply `reply` failed; None if it succeeded."""
     if found := find_failure(reply):
-        return StepFailure(found.kind, _during(upgrade, found.detail))
+        return StepFailure(found.kind, _name_phase(upgrade, found.detail))
     if upgrade.done:
         return None
     said = " ".join(line.text for line in upgrade.lines if not _is_progress(line)).strip()
@@ -404,13 +404,13 @@ def find_upgrade_failure(upgrade: UpgradeReply, reply: Reply) -> StepFailure | N
         )
     if _FULL.search(said) or (last == "unpack" and _UNCOPIED.search(said)):
         # The folder it unpacks into was made a moment ago, by the same user: only space can be missing.
-        return StepFailure("out_of_disk", _during(upgrade, said))
+        return StepFailure("out_of_disk", _name_phase(upgrade, said))
     if _UNCOPIED.search(said) and not _PERMISSION.search(said):
         said += " (the disk is full, or PHP may not write that file)"
     if _CUT.search(said):
         said += " (the package came only in part: the disk is full, or the mirror's file is damaged)"
     if said:
-        return StepFailure("upgrade_failed", _during(upgrade, said))
+        return StepFailure("upgrade_failed", _name_phase(upgrade, said))
     if last == "start":
         return StepFailure(
             "upgrade_failed", "the site did nothing and gave no reason; it may no longer offer the upgrade"
@@ -425,7 +425,7 @@ def _is_progress(line: ReplyLine) -> bool:
     return _ADDRESS in line.markup or line.text.endswith(("…", "..."))
 
 
-def _during(upgrade: UpgradeReply, said: str) -> str:
+def _name_phase(upgrade: UpgradeReply, said: str) -> str:
     return said if upgrade.phase == "start" else f"in phase {upgrade.phase}: {said}"
 
 

@@ -35,7 +35,7 @@ _MOST = 48  # of the 64 routes that a run can name; the others are the login's a
 _NUMBER = re.compile(r"\d[\d.,:/%]*")
 OTHER = "other"
 TOKEN = "_xfToken"  # noqa: S105 the name of a field
-_UNSEEN = ("script", "style", "template", "noscript", "head")
+_HIDDEN = ("script", "style", "template", "noscript", "head")
 
 
 class UpgradeStage(Enum):
@@ -224,7 +224,7 @@ class InstallerWalk:
         advance = StallDetector(self.pages.limits.same_page)
         while form := find_form(page, self.pages.continue_.form):
             name = names.name(find_text(page, self.pages.title))
-            advance.see(name, form, page)
+            advance.note_page(name, form, page)
             sent_s = self.clock_s()
             page = self._send(f"continue: {name}", form, UpgradeStage.UPGRADE)
             took_s = self.clock_s() - sent_s
@@ -290,9 +290,9 @@ class StallDetector:
     def __init__(self, most: int) -> None:
         self._most, self._last, self._times = most, (Form("", "", ()), ""), 0
 
-    def see(self, name: str, form: Form, page: Reply) -> None:
+    def note_page(self, name: str, form: Form, page: Reply) -> None:
         """Look at one more page. Raises StepFailedError if form and text were the same too often."""
-        now = (form.without_token(), seen_text(page.page))
+        now = (form.without_token(), element_text(page.page))
         self._times = self._times + 1 if now == self._last else 1
         self._last = now
         if self._times >= self._most:
@@ -342,7 +342,7 @@ def judge_page(pages: Pages, reply: Reply, stage: UpgradeStage) -> StepFailure |
         return _judge_last_page(pages, reply)
     if find_form(reply, pages.start.form) or (pages.start.path and stage is not UpgradeStage.START):
         return None
-    text = seen_text(reply.page)
+    text = element_text(reply.page)
     if contains_text(text, pages.texts.up_to_date):
         return StepFailure("wrong_version", f"nothing to upgrade: {visible_text(reply.text)}")
     return StepFailure(
@@ -376,7 +376,7 @@ def _box_kind(pages: Pages, box: str, stage: UpgradeStage) -> str:
 
 
 def _judge_last_page(pages: Pages, reply: Reply) -> StepFailure | None:
-    text = seen_text(reply.page)
+    text = element_text(reply.page)
     if contains_text(text, pages.texts.complete):
         return None
     if contains_text(text, pages.texts.locked):
@@ -392,7 +392,7 @@ def find_form(reply: Reply, selector: str) -> Form | None:
     """Return the first form that `selector` finds, or that contains its match; None if there is none."""
     for found in CSSSelector(selector)(reply.page):
         form = next((e for e in (found, *found.iterancestors()) if e.tag == "form"), None)
-        if form is not None and not _unseen(form):
+        if form is not None and not _is_hidden(form):
             return _read(reply, form)
     return None
 
@@ -417,13 +417,13 @@ def _read(reply: Reply, form: HtmlElement) -> Form:
 def find_text(reply: Reply, selector: str) -> str:
     """Return the visible text of the first element with text that `selector` finds; else an empty string."""
     for found in CSSSelector(selector)(reply.page):
-        if not _unseen(found) and (text := seen_text(found)):
+        if not _is_hidden(found) and (text := element_text(found)):
             return text
     # A page's title is in its head.
     return " ".join(str(reply.page.findtext(".//title") or "").split()) if selector == "title" else ""
 
 
-def seen_text(element: HtmlElement) -> str:
+def element_text(element: HtmlElement) -> str:
     """Return the text in `element` without scripts and the like, white space collapsed."""
     # Collected without recursion: a page may be nested to any depth.
     parts: list[str] = []
@@ -433,12 +433,12 @@ def seen_text(element: HtmlElement) -> str:
         if isinstance(one, str):
             parts.append(one)
             continue
-        if isinstance(one.tag, str) and one.tag not in _UNSEEN:
+        if isinstance(one.tag, str) and one.tag not in _HIDDEN:
             for child in reversed(one):
                 waiting += [child.tail or "", child]
             waiting.append(one.text or "")
     return " ".join(" ".join(parts).split())
 
 
-def _unseen(element: HtmlElement) -> bool:
-    return any(e.tag in _UNSEEN for e in (element, *element.iterancestors()))
+def _is_hidden(element: HtmlElement) -> bool:
+    return any(e.tag in _HIDDEN for e in (element, *element.iterancestors()))

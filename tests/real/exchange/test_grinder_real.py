@@ -65,5 +65,5 @@ def test_the_import_says_what_the_grinder_says(tmp_path: Path, site: str) -> Non
         tests, errors, mtt, ttsd = its_own_table(log.with_name(log.name.replace("-data", "")))["Totals"]
         assert (ours.tests, ours.errors) == (int(tests), int(errors))
         assert (f"{ours.mtt_ms:.2f}", f"{ours.ttsd_ms:.2f}") == (mtt, ttsd)
-        assert "Front page" in opened.routes and imported.whole
+        assert "Front page" in opened.routes and imported.is_whole
     assert import_grinder(logs, tmp_path / "both").requests == 2 * 75

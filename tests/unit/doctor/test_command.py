@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from plimsoll.doctor import USES, Check, Lack
+from plimsoll.doctor import USES, Check, Missing
 from tests.support.paths import DOCS
 
 
@@ -15,30 +15,36 @@ def run(*words: str) -> Result:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Lack]]:
+def bench(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Missing]]:
     """Return what is missing by use, for a test to fill; the machine is a good one."""
-    lacking: dict[str, list[Lack]] = {}
-    monkeypatch.setattr("plimsoll.doctor.lacks", lambda use, _: lacking.get(use, []))
-    monkeypatch.setattr("plimsoll.doctor.checks", lambda _: [Check("processors", "8")])
+    lacking: dict[str, list[Missing]] = {}
+    monkeypatch.setattr("plimsoll.doctor.find_missing", lambda use, _: lacking.get(use, []))
+    monkeypatch.setattr("plimsoll.doctor.check_machine", lambda _: [Check("processors", "8")])
     return lacking
 
 
-FIO = Lack("fio", "apt-get install fio", "fio")
+FIO = Missing("fio", "apt-get install fio", "fio")
 
-ROWS: list[tuple[str, dict[str, list[Lack]], list[str], int, str]] = [
+ROWS: list[tuple[str, dict[str, list[Missing]], list[str], int, str]] = [
     ("all is here", {}, [], 0, "Ready for replay."),
     ("what nobody asked for is missing", {"fileio": [FIO]}, [], 0, "Ready for replay."),
     ("what is asked for is missing", {"fileio": [FIO]}, ["--for", "fileio"], 1, "missing for fileio."),
     ("something else is asked for", {"fileio": [FIO]}, ["--for", "site"], 0, "Ready for replay, site."),
-    ("bin/replay is missing", {"replay": [Lack("bin/replay", "make build")]}, [], 1, "missing for replay."),
+    (
+        "bin/replay is missing",
+        {"replay": [Missing("bin/replay", "make build")]},
+        [],
+        1,
+        "missing for replay.",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("why", "missing", "words", "code", "says"), ROWS, ids=[row[0] for row in ROWS])
 def test_the_answer(
-    bench: dict[str, list[Lack]],
+    bench: dict[str, list[Missing]],
     why: str,
-    missing: dict[str, list[Lack]],
+    missing: dict[str, list[Missing]],
     words: list[str],
     code: int,
     says: str,
@@ -54,12 +60,12 @@ def test_the_answer(
     assert told["packages"] == [one.package for lack in missing.values() for one in lack if one.package]
 
 
-def test_a_machine_that_is_not_fit(bench: dict[str, list[Lack]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_is_not_fit(bench: dict[str, list[Missing]], monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
         Check("open files", "64", "bad", "raise it"),
         Check("governor", "powersave", "caution", "faster"),
     ]
-    monkeypatch.setattr("plimsoll.doctor.checks", lambda _: found)
+    monkeypatch.setattr("plimsoll.doctor.check_machine", lambda _: found)
     done = run()
     assert done.exit_code == 1
     assert "  x open files  64\n                raise it\n  ! governor    powersave\n" in done.output

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.doctor import CONTRIBUTORS, USES, Lack, is_here, lacks, table, too_old
+from plimsoll.doctor import CONTRIBUTORS, USES, Missing, find_missing, find_outdated_go, is_here, read_table
 from plimsoll.lab.saturators import SATURATORS
 from tests.support.paths import ROOT
 
-ALL = table()
+ALL = read_table()
 
 
 def test_every_use_needs_something_and_has_words() -> None:
@@ -33,7 +33,7 @@ def test_what_saturators_call_is_in_the_list() -> None:
 )
 def test_a_line_that_is_none_is_refused(line: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
-        table(line)
+        read_table(line)
 
 
 @pytest.fixture
@@ -70,18 +70,20 @@ def test_the_shell_and_python_miss_the_same(use: str, bare: Path, tmp_path: Path
 
 
 def test_what_is_missing_says_how_to_get_it(bare: Path) -> None:
-    assert lacks("emulated")[-2:] == [
-        Lack("mkfs.xfs", "apt-get install xfsprogs", "xfsprogs"),
-        Lack("mkfs.btrfs", "apt-get install btrfs-progs", "btrfs-progs"),
+    assert find_missing("emulated")[-2:] == [
+        Missing("mkfs.xfs", "apt-get install xfsprogs", "xfsprogs"),
+        Missing("mkfs.btrfs", "apt-get install btrfs-progs", "btrfs-progs"),
     ]
-    assert lacks("zfs") == [Lack("zpool", "apt-get install zfs-fuse (or zfsutils-linux)", "zfs-fuse")]
-    assert [one.what for one in lacks("schedule")] == ["systemctl"]
+    assert find_missing("zfs") == [
+        Missing("zpool", "apt-get install zfs-fuse (or zfsutils-linux)", "zfs-fuse")
+    ]
+    assert [one.what for one in find_missing("schedule")] == ["systemctl"]
     (bare / "crontab").symlink_to("/bin/true")
-    assert lacks("schedule") == []
+    assert find_missing("schedule") == []
 
 
 def test_a_use_lacks_what_the_uses_do_that_it_is_made_of(bare: Path) -> None:
-    whats = [one.what for one in lacks("bench")]
+    whats = [one.what for one in find_missing("bench")]
     assert {"docker", "go", "losetup"} <= set(whats)
     assert len(whats) == len(set(whats))
 
@@ -96,12 +98,12 @@ def test_a_plugin_in_the_home_folder_is_found(bare: Path, tmp_path: Path) -> Non
 
 def test_own_programs_and_modules_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("plimsoll.doctor.replay_program", lambda: str(tmp_path / "bin" / "replay"))
-    assert lacks("replay") == [Lack("bin/replay", "make build")]
+    assert find_missing("replay") == [Missing("bin/replay", "make build")]
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "replay").touch()
-    assert lacks("replay") == []
+    assert find_missing("replay") == []
     monkeypatch.setattr("plimsoll.doctor.find_spec", lambda _: None)
-    assert lacks("regress") == [Lack("Python's otava", "make .venv/.regress")]
+    assert find_missing("regress") == [Missing("Python's otava", "make .venv/.regress")]
 
 
 @pytest.mark.parametrize(
@@ -115,13 +117,13 @@ def test_own_programs_and_modules_are_looked_for(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_a_go_that_cannot_fetch_a_newer_one(version: str | None, old: str | None) -> None:
-    assert too_old(version) == old
+    assert find_outdated_go(version) == old
 
 
 def test_a_docker_that_does_not_answer_is_missing(bare: Path) -> None:
     for name in ("docker", "docker-compose"):
         (bare / name).symlink_to("/bin/false")
-    assert [one.what for one in lacks("site")] == ["an answer from Docker"]
+    assert [one.what for one in find_missing("site")] == ["an answer from Docker"]
     (bare / "docker").unlink()
     (bare / "docker").symlink_to("/bin/true")
-    assert lacks("site") == []
+    assert find_missing("site") == []

@@ -60,7 +60,7 @@ def test_its_own_table_says_the_same(tmp_path: Path, worker: str) -> None:
     by_number = {name: int(number) for number, name in descriptions(LOGS / f"{worker}.log").items()}
     for name, route in figures.routes.items():
         ours[f"Test {by_number[name.partition(' ')[2]]}"] = route.grinder
-    assert imported.whole
+    assert imported.is_whole
     assert ours.keys() == table.keys(), opened.routes
     for name, (tests, errors, mtt, ttsd) in table.items():
         row = ours[name]
@@ -244,7 +244,7 @@ def test_blank_lines_and_joined_logs_are_no_fault(tmp_path: Path) -> None:
     row = "0, 0, 1, 1700000000000, 5, 0"
     log = written(tmp_path / "x-0-data.log", HEADER, row, "", HEADER, row, "", "  ", row)
     imported = import_grinder([log], tmp_path / "results")
-    assert (imported.whole, imported.requests) == (True, 3)
+    assert (imported.is_whole, imported.requests) == (True, 3)
     only_blank = written(tmp_path / "y-0-data.log", HEADER, row, *[""] * 40_000)
     assert import_grinder([only_blank], tmp_path / "results").requests == 1
 

@@ -54,7 +54,7 @@ def test_a_run_whose_target_died_is_not_complete(tmp_path: Path, comes_back: boo
 
 def test_every_request_of_a_script_is_a_record(tmp_path: Path) -> None:
     imported = import_k6(FOREIGN, tmp_path, target="http://127.0.0.1:9911")
-    assert imported.whole
+    assert imported.is_whole
     opened = RunDirectory.open(imported.directory)
     records = load_records(opened.path)
     assert len(records) == points(FOREIGN, "http_reqs") == 8

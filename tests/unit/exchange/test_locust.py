@@ -83,7 +83,7 @@ def test_a_real_locust_loses_no_request(tmp_path: Path, site: str) -> None:
     opened = RunDirectory.open(imported.directory)
     records = load_records(opened.path)
     counted = json.loads(stdout)
-    assert imported.whole
+    assert imported.is_whole
     assert len(records) == sum(row["num_requests"] for row in counted) > 0
     assert (records["error"] > 0).sum() == sum(row["num_failures"] for row in counted) > 0
     assert {opened.error_name(number) for number in records["error"]} == {"none", "http_error"}

@@ -153,8 +153,8 @@ def test_an_empty_profile_asks_for_nothing_at_all(desk: Desk) -> None:
         assert traffic.picture("a.jpg", lambda: b"", lambda *_: None) is None
         assert traffic.categories() == ()
         traffic.before_publishing()
-        traffic.saved(first=True)
-        assert not traffic.written()
+        traffic.note_saved(first=True)
+        assert not traffic.note_written()
         traffic.leave()
     assert desk.asked.requests == []
 
@@ -179,7 +179,7 @@ def test_what_is_being_written_is_kept_and_nothing_after(desk: Desk) -> None:
     with desk.traffic({"autosave_s": 1}) as traffic:
         traffic.writing(text())
         until(lambda: any(one.step == "autosave" for one in desk.sent))
-        assert traffic.written()
+        assert traffic.note_written()
         kept = len(desk.asked.requests)
         gevent.sleep(1.2)  # the next one would be due
         assert len(desk.asked.requests) == kept

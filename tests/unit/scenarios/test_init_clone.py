@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from gevent.pywsgi import WSGIServer
 
 from plimsoll.cli import main
-from plimsoll.scenarios.init_clone import PublicName, _update_entry, host_names, live_reason
+from plimsoll.scenarios.init_clone import PublicName, _update_entry, find_live_reason, host_names
 from plimsoll.scenarios.running.clonelist import Clone, read_config
 
 Page = Callable[[dict[str, Any]], tuple[str, list[tuple[str, str]], bytes]]
@@ -222,7 +222,7 @@ REASONS = [
 
 @pytest.mark.parametrize(("why", "ip", "known", "says"), REASONS)
 def test_what_may_be_the_live_site(why: str, ip: str, known: list[PublicName], says: str | None) -> None:
-    found = live_reason(ip, known)
+    found = find_live_reason(ip, known)
     assert (found is None) is (says is None), why
     assert (says or "") in (found or "")
 

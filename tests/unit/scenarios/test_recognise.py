@@ -8,11 +8,11 @@ from plimsoll.scenarios.running.client import Reply, StepFailure, find_failure, 
 from plimsoll.scenarios.upload_images import find_upload_failure, size_files
 from plimsoll.scenarios.wordpress.account import (
     expect_logged_in,
+    find_rest_root,
     is_logged_out,
     is_object,
     missing_sizes,
     rest_address,
-    root_in,
 )
 from plimsoll.scenarios.wordpress.editor import find_loss
 
@@ -254,9 +254,9 @@ def test_replies_of_rest_are_objects(body: str, fine: bool, says: str) -> None:
 )
 def test_addresses_of_rest_fit_the_permalinks(root: str, address: str, says: str) -> None:
     named = root.replace("/", "\\/")
-    assert root_in(reply(f'wp.apiFetch.createRootURLMiddleware( "{named}" )')) == root, says
+    assert find_rest_root(reply(f'wp.apiFetch.createRootURLMiddleware( "{named}" )')) == root, says
     assert rest_address(root, "wp/v2/posts", {"force": "true"}) == address, says
 
 
 def test_a_page_without_the_root_leads_to_what_always_answers() -> None:
-    assert root_in(reply("")) == "index.php?rest_route=/"
+    assert find_rest_root(reply("")) == "index.php?rest_route=/"

@@ -13,7 +13,7 @@ import pytest
 from gevent.pywsgi import WSGIServer
 from gevent.server import StreamServer
 
-from plimsoll.scenarios.init_clone import list_it, next_command, password_file, unlist
+from plimsoll.scenarios.init_clone import list_clone, next_command, password_file, unlist
 from plimsoll.scenarios.running.clonelist import Credentials, credentials, read_config
 from plimsoll.scenarios.running.settings import ChangingSettings
 from tests.support.paths import ROOT
@@ -157,14 +157,14 @@ def test_the_site_is_listed_with_its_account(tmp_path: Path) -> None:
     config = tmp_path / "plimsoll.yml"
     config.write_text("# mine\nclones:\n  - http://other # keep\n")
     for port in ("8080", "8081", "8081"):  # again, and on another port
-        list_it(config, "plimsoll", f"http://127.0.0.1:{port}", "admin", "plimsoll-clone")
+        list_clone(config, "plimsoll", f"http://127.0.0.1:{port}", "admin", "plimsoll-clone")
     assert [one.target for one in read_config(config).clones] == ["http://other", "http://127.0.0.1:8081"]
     secret = tmp_path / password_file("plimsoll")
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
     settings = ChangingSettings(target="http://127.0.0.1:8081", site_config=config)
     assert credentials(settings, {}) == Credentials("admin", "plimsoll-clone")
-    list_it(config, "tank", URL, "admin", "plimsoll-clone")
+    list_clone(config, "tank", URL, "admin", "plimsoll-clone")
     unlist(config, "plimsoll")
     unlist(config, "plimsoll")
     assert [one.target for one in read_config(config).clones] == ["http://other", URL]
@@ -174,10 +174,10 @@ def test_the_site_is_listed_with_its_account(tmp_path: Path) -> None:
 
 def test_the_last_site_leaves_a_list_that_can_be_read(tmp_path: Path) -> None:
     config = tmp_path / "plimsoll.yml"
-    list_it(config, "plimsoll", URL, "admin", "x")
+    list_clone(config, "plimsoll", URL, "admin", "x")
     unlist(config, "plimsoll")
     assert read_config(config).clones == []
-    list_it(config, "plimsoll", URL, "admin", "x")
+    list_clone(config, "plimsoll", URL, "admin", "x")
     assert [one.target for one in read_config(config).clones] == [URL]
 
 

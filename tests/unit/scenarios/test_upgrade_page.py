@@ -41,7 +41,7 @@ def upgraded(*lines: bytes | str, foot: bytes = FOOT) -> tuple[UpgradeReply, Rep
     for number, line in enumerate(lines, 1):
         upgrade.take(10 * MS * number, (line if isinstance(line, bytes) else line.encode()) + b"\n")
     upgrade.take(1000 * MS, foot)
-    whole = upgrade.whole(reply(b""))
+    whole = upgrade.whole_reply(reply(b""))
     upgrade.end(1000 * MS)
     return upgrade, whole
 
@@ -69,13 +69,13 @@ def test_any_pieces_give_the_same_lines_and_phases(cuts: list[int]) -> None:
     marks += upgrade.end(len(places) * MS)
     assert names(upgrade) == list(PHASES)
     assert [line.text for line in upgrade.lines] == [line.text for line in upgraded(*LINES)[0].lines]
-    assert upgrade.has_reliable_times or upgrade.held_back
+    assert upgrade.has_reliable_times or upgrade.is_held_back
     seen = [phase for phase in upgrade.phases if phase.stop_ns > phase.start_ns]
-    assert upgrade.held_back or marks == [mark for phase in seen for mark in _marks(phase)]
+    assert upgrade.is_held_back or marks == [mark for phase in seen for mark in _marks(phase)]
     assert all(
         one.stop_ns == two.start_ns for one, two in zip(upgrade.phases, upgrade.phases[1:], strict=False)
     )
-    assert find_upgrade_failure(upgrade, upgrade.whole(reply(b""))) is None
+    assert find_upgrade_failure(upgrade, upgrade.whole_reply(reply(b""))) is None
 
 
 @given(st.binary(max_size=400), st.integers(1, 50))
@@ -85,7 +85,7 @@ def test_nothing_that_a_site_may_send_is_too_much(junk: bytes, size: int) -> Non
     for at in range(0, len(body), size):
         upgrade.take(at, body[at : at + size])
     upgrade.end(len(body))
-    find_upgrade_failure(upgrade, upgrade.whole(reply(b"")))
+    find_upgrade_failure(upgrade, upgrade.whole_reply(reply(b"")))
 
 
 def _marks(phase: Phase) -> list[PhaseMark]:
@@ -117,8 +117,8 @@ def test_lines_that_were_held_back_tell_no_times(
     what: str, counts: tuple[int, ...], begun: list[str]
 ) -> None:
     upgrade, marks = _together(*counts)
-    assert find_upgrade_failure(upgrade, upgrade.whole(reply(b""))) is None
-    assert upgrade.held_back, what
+    assert find_upgrade_failure(upgrade, upgrade.whole_reply(reply(b""))) is None
+    assert upgrade.is_held_back, what
     assert not upgrade.has_reliable_times
     assert [mark.name for piece in marks for mark in piece if mark.phase == "start"] == begun
 
@@ -138,7 +138,7 @@ def test_lines_that_follow_at_once_in_chunks_of_their_own_were_held_back_too() -
         upgrade.take(t_ns, piece)
     upgrade.end(FROM_APACHE_NS[-1])
     assert names(upgrade) == list(PHASES)
-    assert upgrade.held_back
+    assert upgrade.is_held_back
     assert not upgrade.has_reliable_times
 
 

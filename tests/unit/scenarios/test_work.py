@@ -26,7 +26,7 @@ def test_when_the_time_is_up_no_more_begin_and_what_was_begun_is_all(
     works = [Iterations(total, index, shares) for index in range(shares)]
     done = []
     for work in works:
-        while (number := work.next(in_time=work.begun < late)) is not None:
+        while (number := work.next(may_begin=work.begun < late)) is not None:
             assert not (work.time_is_up and work.is_all_done), "one is in flight"
             done.append(number)
             work.count(True)
@@ -42,7 +42,7 @@ def test_when_the_time_is_up_no_more_begin_and_what_was_begun_is_all(
 def test_an_iteration_that_was_left_half_way_is_not_done_although_the_time_is_up() -> None:
     work = Iterations(None)
     assert work.next() == 1
-    assert work.next(in_time=False) is None
+    assert work.next(may_begin=False) is None
     assert not work.is_all_done
     work.count(True)
     assert work.is_all_done
@@ -53,7 +53,7 @@ def test_work_that_was_ended_before_its_time_was_up_is_not_whole() -> None:
     work.next()
     work.count(True)
     work.end()
-    assert work.next(in_time=False) is None
+    assert work.next(may_begin=False) is None
     assert not work.is_all_done
 
 
@@ -79,13 +79,13 @@ def test_a_share_outside_the_shares_is_refused() -> None:
         Iterations(1, 2, 2)
 
 
-def work_of(total: int | None, begun: int, failed: int = 0, *, in_time: bool = True) -> Iterations:
+def work_of(total: int | None, begun: int, failed: int = 0, *, may_begin: bool = True) -> Iterations:
     work = Iterations(total)
     for number in range(begun):
         work.next()
         work.count(number >= failed)
-    if not in_time:
-        work.next(in_time=False)
+    if not may_begin:
+        work.next(may_begin=False)
     return work
 
 
@@ -94,11 +94,11 @@ ENDINGS: list[tuple[str, Iterations, str | None, str | None, str, str | None]] =
     ("all was done", work_of(3, 3), None, None, "complete", None),
     ("some of it failed", work_of(3, 3, failed=2), None, None, "complete", None),
     ("the target died, and some had been done", work_of(30, 30, failed=20), None, DIED, "failed", DIED),
-    ("the time was up, and the target dead", work_of(None, 5, in_time=False), None, DIED, "failed", DIED),
+    ("the time was up, and the target dead", work_of(None, 5, may_begin=False), None, DIED, "failed", DIED),
     ("an interrupt is one, whatever the target did", work_of(3, 2), None, DIED, "interrupted", "2 of 3"),
     ("nothing succeeded", work_of(3, 3, failed=3), None, None, "failed", "no iteration succeeded"),
     ("no later step could succeed", work_of(3, 1), "refused", DIED, "failed", "refused"),
-    ("none began", work_of(3, 0, in_time=False), None, None, "failed", "no iteration began within 1 s"),
+    ("none began", work_of(3, 0, may_begin=False), None, None, "failed", "no iteration began within 1 s"),
 ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.scenarios.xenforo.installer import Form, find_form, find_text, seen_text
+from plimsoll.scenarios.xenforo.installer import Form, element_text, find_form, find_text
 from tests.support.xenforo_pages import INSTALLER, reply
 
 CASES = [
@@ -79,5 +79,5 @@ def test_text_is_what_a_person_sees() -> None:
 
 def test_a_page_nested_very_deep_is_read() -> None:
     deep = reply("<div>" * 3000 + "end")
-    assert seen_text(deep.page).startswith("")
+    assert element_text(deep.page).startswith("")
     assert find_form(deep, "form") is None

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from starlette.types import Receive, Scope, Send
 
 from plimsoll.cli import main
-from plimsoll.serve.guard import _listening, build_server, parse_address
+from plimsoll.serve.guard import _listen, build_server, parse_address
 from tests.support.rundir import records, write_run
 from tests.support.waiting import wait_for
 
@@ -100,7 +100,7 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
 @pytest.fixture
 def served() -> Iterator[tuple[uvicorn.Server, int]]:
     """A server and its port."""
-    listener, server = _listening(parse_address("0.0.0.0:0")), build_server(_app)
+    listener, server = _listen(parse_address("0.0.0.0:0")), build_server(_app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     wait_for("the server", lambda: server.started)

@@ -33,7 +33,7 @@ from plimsoll.rundir.volumes import (
     VolumeRound,
     cell_in,
     last_filling,
-    round_of,
+    parse_round,
 )
 
 # Where a clone lies is called after its backend; and that a disk is emulated is said of its clone again.
@@ -471,7 +471,7 @@ def read_rounds(paths: Sequence[Path]) -> list[VolumeRound]:
                 lines = file.read(_LARGEST_ROUNDS_BYTES).splitlines()
         except OSError as error:
             raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from None
-        every = [one for line in lines if (one := round_of(_json(line)))]
+        every = [one for line in lines if (one := parse_round(_json(line)))]
         for volume in dict.fromkeys(one.volume for one in every):
             found += last_filling(every, volume)
     return found
