@@ -12,7 +12,7 @@ from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import StrictModel
 from plimsoll.lab.steps.runner import Api
-from plimsoll.lab.steps.step import Check, Command, Remains, Serve, Step, fill, no_reference
+from plimsoll.lab.steps.step import Check, Command, Remains, Step, fill, no_reference
 from plimsoll.scenarios.running.settings import BaseUrl, HostPort
 
 ADDRESS = "${address}"
@@ -195,14 +195,9 @@ def needs_address(url: str, connect_to: str | None) -> bool:
     return ADDRESS in url or ADDRESS in (connect_to or "")
 
 
-def target(url: str, connect_to: str | None, captured: Mapping[str, str]) -> Target:
+def resolve_target(url: str, connect_to: str | None, captured: Mapping[str, str]) -> Target:
     """Return the target with its address. Raises KeyError where that is not known yet."""
     return Target(fill(url, captured), None if connect_to is None else fill(connect_to, captured))
-
-
-def serves(url: str, connect_to: str | None, timeout_s: float) -> Serve:
-    """Return the step that waits for the site."""
-    return Serve("see that the site serves", url, connect_to, timeout_s)
 
 
 class GuestSettings(CloneSettings):

@@ -18,14 +18,13 @@ from plimsoll.lab.clones.clone import (
     Target,
     TargetUrl,
     needs_address,
-    serves,
-    target,
+    resolve_target,
 )
 from plimsoll.lab.disks.disk import DataLocation, Place
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import explained_in
-from plimsoll.lab.steps.step import Command, Remains, Room, Step
+from plimsoll.lab.steps.step import Command, Remains, Room, Serve, Step
 
 _DOMAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+:-]{0,99}")
 _SLACK_BYTES = 256 << 20
@@ -167,7 +166,11 @@ class Libvirt:
             steps.append(join_limits(said.uri, self._name, place.group))
         if needs_address(said.target, said.connect_to):
             steps.append(ask_address(said.uri, self._name, said.source, said.start_timeout_s))
-        return [*steps, serves(said.target, said.connect_to, said.start_timeout_s), *place.limit]
+        return [
+            *steps,
+            Serve("see that the site serves", said.target, said.connect_to, said.start_timeout_s),
+            *place.limit,
+        ]
 
     def stop(self) -> list[Step]:
         """Shut it down; switch it off where it takes too long."""
@@ -179,7 +182,7 @@ class Libvirt:
 
     def target(self, captured: Mapping[str, str]) -> Target:
         """Return the target at which it is reached."""
-        return target(self._settings.target, self._settings.connect_to, captured)
+        return resolve_target(self._settings.target, self._settings.connect_to, captured)
 
     def data(self) -> DataLocation:
         """Return the dataset or folder that the disks lie in."""

@@ -17,8 +17,7 @@ from plimsoll.lab.clones.clone import (
     Target,
     TargetUrl,
     needs_address,
-    serves,
-    target,
+    resolve_target,
 )
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.errors import LabError, MachineError
@@ -27,7 +26,7 @@ from plimsoll.lab.names import StrictModel, checked_dataset, explained_in
 from plimsoll.lab.proxmox import ApiSettings, ProxmoxApi, connect
 from plimsoll.lab.proxmox.api import NEXT_ID
 from plimsoll.lab.proxmox.volumes import find_dataset, find_folder, is_of_node, parse_volumes, storage_facts
-from plimsoll.lab.steps.step import Call, Remains, Step
+from plimsoll.lab.steps.step import Call, Remains, Serve, Step
 
 _DISK = re.compile(r"(?:scsi(?:[12]?\d|30)|virtio(?:\d|1[0-5])|sata[0-5]|ide[0-3])")
 _RANGE = re.compile(r"([1-9]\d{2,8})-([1-9]\d{2,8})")
@@ -252,7 +251,7 @@ class Proxmox:
                     until_s=said.start_timeout_s,
                 )
             )
-        return [*steps, serves(said.target, said.connect_to, said.start_timeout_s)]
+        return [*steps, Serve("see that the site serves", said.target, said.connect_to, said.start_timeout_s)]
 
     def stop(self) -> list[Step]:
         """Shut it down; switch it off where it takes too long."""
@@ -266,7 +265,7 @@ class Proxmox:
 
     def target(self, captured: Mapping[str, str]) -> Target:
         """Return the target at which it is reached."""
-        return target(self._settings.target, self._settings.connect_to, captured)
+        return resolve_target(self._settings.target, self._settings.connect_to, captured)
 
     def data(self) -> DataLocation:
         """Return its number, if lab.yml leaves one; its volumes are known once it stands."""

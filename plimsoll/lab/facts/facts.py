@@ -119,11 +119,6 @@ def get_command(dataset: str) -> list[str]:
     return ["zfs", "get", "-H", "-o", "name,property,value,source", "all", dataset]
 
 
-def _mount_command(folder: str) -> list[str]:
-    """Return the command that prints type and options of the file system that `folder` is on. Pure."""
-    return ["findmnt", "--noheadings", "--raw", "--output", "FSTYPE,OPTIONS", "--target", folder]
-
-
 def status_command(pool: str) -> list[str]:
     """Return the command that prints how `pool`, a checked name, is built. Pure."""
     return ["zpool", "status", pool]
@@ -147,6 +142,8 @@ async def read_facts(
     host = {name: text[path] for name, path in _PATHS.items()}
     arc = parse_kstat(host["arcstats"] or "")
     total = parse_meminfo(host["meminfo"] or "").get("MemTotal")
+    pools = dict.fromkeys(name.split("/")[0] for name in datasets)
+    mount = ["findmnt", "--noheadings", "--raw", "--output", "FSTYPE,OPTIONS", "--target"]
     return HostFacts(
         kernel=parse_line(host["kernel"]),
         cpu=cpu_model(host["cpuinfo"]),
@@ -162,15 +159,13 @@ async def read_facts(
         fstrim_timer=parse_line(
             await _read_output(machine, ["systemctl", "is-enabled", "fstrim.timer"], any_status=True)
         ),
-        volume=await _volume(machine, folder) if folder else None,
+        volume=parse_volume(await _read_output(machine, [*mount, folder])) if folder else None,
         disks=tuple(
-            [await _disk(machine, disk, [text[path] for path in disk_paths(disk)]) for disk in disks]
+            [await _read_disk(machine, disk, [text[path] for path in disk_paths(disk)]) for disk in disks]
         ),
-        pools=tuple(
-            [await _pool(machine, pool) for pool in dict.fromkeys(name.split("/")[0] for name in datasets)]
-        ),
+        pools=tuple([await _read_pool(machine, pool) for pool in pools]),
         datasets=tuple(
-            [await _dataset(machine, dataset, (part_of or {}).get(dataset)) for dataset in datasets]
+            [await _read_dataset(machine, dataset, (part_of or {}).get(dataset)) for dataset in datasets]
         ),
     )
 
@@ -182,23 +177,19 @@ async def read_facts_after(machine: Machine, facts: HostFacts) -> HostFacts:
 
 
 async def _read_disk_again(machine: Machine, disk: DiskFacts) -> DiskFacts:
-    after = smart.parse_reading(await _smart(machine, disk.device))
+    after = smart.parse_reading(await _read_smart(machine, disk.device))
     return disk.model_copy(update={"drive": disk.drive and disk.drive.model_copy(update={"after": after})})
 
 
-async def _disk(machine: Machine, device: str, texts: Sequence[str | None]) -> DiskFacts:
+async def _read_disk(machine: Machine, device: str, texts: Sequence[str | None]) -> DiskFacts:
     disk = disk_facts(device, texts)
-    drive = smart.drive_facts(await _smart(machine, device), disk.write_cache)
+    drive = smart.drive_facts(await _read_smart(machine, device), disk.write_cache)
     return disk.model_copy(update={"drive": drive})
 
 
-async def _smart(machine: Machine, device: str) -> Mapping[str, object]:
+async def _read_smart(machine: Machine, device: str) -> Mapping[str, object]:
     # Its status is a set of bits, of which most tell of the drive, not of the command.
     return smart.parse(await _read_output(machine, smart.command(device), any_status=True))
-
-
-async def _volume(machine: Machine, folder: str) -> VolumeFacts | None:
-    return parse_volume(await _read_output(machine, _mount_command(folder)))
 
 
 def disk_facts(device: str, texts: Sequence[str | None]) -> DiskFacts:
@@ -233,7 +224,7 @@ def dataset_facts(dataset: str, found: dict[str, tuple[str, str]], part: str | N
     return DatasetFacts(dataset=dataset, part=part, properties=kept, compress_ratio=ratio)
 
 
-async def _pool(machine: Machine, pool: str) -> PoolFacts:
+async def _read_pool(machine: Machine, pool: str) -> PoolFacts:
     layout, devices = pool_layout(await _read_output(machine, status_command(pool)))
     # Without -H, which zfs-fuse does not know here.
     ashift = pool_property(await _read_output(machine, ["zpool", "get", "ashift", pool]), "ashift")
@@ -241,7 +232,7 @@ async def _pool(machine: Machine, pool: str) -> PoolFacts:
     return PoolFacts(pool=pool, layout=layout, devices=devices, ashift=ashift, autotrim=autotrim)
 
 
-async def _dataset(machine: Machine, dataset: str, part: str | None) -> DatasetFacts:
+async def _read_dataset(machine: Machine, dataset: str, part: str | None) -> DatasetFacts:
     printed = await _read_output(machine, get_command(dataset))
     return dataset_facts(dataset, parse_properties(printed).get(dataset, {}), part)
 

@@ -200,9 +200,11 @@ class ApiConnection:
 
     def _explain_distrust(self, error: requests.exceptions.SSLError) -> ApiError:
         if found := _FINGERPRINTS.search(str(error)):
+            digits = found[1].upper()
+            fingerprint = ":".join(digits[i : i + 2] for i in range(0, len(digits), 2))
             return ApiError(
                 f"{self.api}: its certificate does not match fingerprint "
-                f"(it is {_put_colons(found[1])}): was it renewed, or does another machine answer?"
+                f"(it is {fingerprint}): was it renewed, or does another machine answer?"
             )
         why = next(
             (cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)), None
@@ -255,10 +257,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             seen.append(cause)
             waiting += [getattr(cause, "reason", None), cause.__cause__, cause.__context__, *cause.args]
             yield cause
-
-
-def _put_colons(digits: str) -> str:
-    return ":".join(digits[i : i + 2] for i in range(0, len(digits), 2)).upper()
 
 
 def token(file: Path | None, environment: Mapping[str, str] = os.environ) -> Token:
