@@ -92,31 +92,31 @@ def init(
     asker = _Asker(
         {"--log": log, "--site": site, "--disks": disks, "--duration": duration, "--limits": limits}
     )
-    called = asker.given("--name", name, parse_name)
-    told_log = asker.answer("--log", lambda text: read_log(text, no_probe))
-    told_site = asker.answer("--site", lambda text: read_site(text, no_probe), OWN)
-    known = told_site or Site()
-    told_disks = (
-        asker.answer("--disks", lambda text: read_disks(text, known, no_probe)) if told_site else None
+    name_answer = asker.read_flag("--name", name, parse_name)
+    log_answer = asker.ask("--log", lambda text: read_log(text, no_probe))
+    site_answer = asker.ask("--site", lambda text: read_site(text, no_probe), OWN)
+    known = site_answer or Site()
+    disks_answer = (
+        asker.ask("--disks", lambda text: read_disks(text, known, no_probe)) if site_answer else None
     )
-    partial = told_log and told_disks and called
+    partial = log_answer and disks_answer and name_answer
 
-    def answers(lasts: float, limits: Limits) -> Answers:
-        assert partial and told_disks  # noqa: S101 only called then
-        return Answers(called or "", told_log or Log(""), known, *told_disks, lasts, limits)
+    def make_answers(lasts: float, limits: Limits) -> Answers:
+        assert partial and disks_answer  # noqa: S101 called only with all of them
+        return Answers(name_answer or "", log_answer or Log(""), known, *disks_answer, lasts, limits)
 
     def find_fit(text: str) -> tuple[float, Lengths | None]:
         lasts = parse_duration_s(text)
         if not partial:
             return lasts, None
-        told = answers(lasts, Limits(1.1))
-        return lasts, lengths(lasts, lambda each: estimate_s(told, each))
+        expected = make_answers(lasts, Limits(1.1))
+        return lasts, lengths(lasts, lambda each: estimate_s(expected, each))
 
-    told_duration = asker.answer("--duration", find_fit, DURATION)
-    told_limits = asker.answer("--limits", parse_limits, LIMITS)
-    asker.refuse()
-    assert told_duration and told_duration[1] and told_limits  # noqa: S101 refused otherwise
-    write_experiment(folder, answers(told_duration[0], told_limits), told_duration[1], as_json)
+    duration_answer = asker.ask("--duration", find_fit, DURATION)
+    limits_answer = asker.ask("--limits", parse_limits, LIMITS)
+    asker.refuse_wrong()
+    assert duration_answer and duration_answer[1] and limits_answer  # noqa: S101 refused otherwise
+    write_experiment(folder, make_answers(duration_answer[0], limits_answer), duration_answer[1], as_json)
 
 
 class _Asker:
@@ -126,7 +126,7 @@ class _Asker:
         self._flags = flags
         self._problems: list[str] = []
 
-    def given(self, flag: str, text: str, read: Callable[[str], Answer]) -> Answer | None:
+    def read_flag(self, flag: str, text: str, read: Callable[[str], Answer]) -> Answer | None:
         """Return what a flag says, or None if it is wrong."""
         try:
             return read(text)
@@ -134,11 +134,11 @@ class _Asker:
             self._problems.append(f"{flag}: {error}")
             return None
 
-    def answer(self, flag: str, read: Callable[[str], Answer], default: str | None = None) -> Answer | None:
+    def ask(self, flag: str, read: Callable[[str], Answer], default: str | None = None) -> Answer | None:
         """Return the answer to a question; None if a flag's is wrong, or missing without a terminal."""
         text = self._flags[flag]
         if text is not None:
-            return self.given(flag, text, read)
+            return self.read_flag(flag, text, read)
         if self._problems:  # the command will be refused: ask nothing more
             return None
         if not sys.stdin.isatty():
@@ -148,7 +148,7 @@ class _Asker:
             return None
         return _ask(flag, read, default)
 
-    def refuse(self) -> None:
+    def refuse_wrong(self) -> None:
         """Raise SettingsError with all that is wrong."""
         missing = [
             f"{flag} is missing, and there is no terminal to ask on: {_QUESTIONS[flag]}"

@@ -109,7 +109,7 @@ def init_clone(
         click.echo(caution, err=True)
     if password_file:
         secret_in(password_file, "--password-file")
-    former = read_config(site_config) if site_config.exists() else SiteConfig()  # wrong ones are told first
+    former = read_config(site_config) if site_config.exists() else SiteConfig()
     same = Clone(target=settings.target, connect_to=settings.connect_to).is_same
     listed = next((one for one in former.clones if same(one)), None)
     if password_file and not (user or (listed and listed.user)):
@@ -117,10 +117,8 @@ def init_clone(
             "--password-file: has no effect without --user: name the account, or leave it out"
         )
     found = identify_site(settings)
-    names = host_names(settings.target, found.addresses)
-    known = [query_dns(one, resolver) for one in names]
-    for line in describe_site(settings, found, known):
-        click.echo(line)
+    known = [query_dns(one, resolver) for one in host_names(settings.target, found.addresses)]
+    click.echo("\n".join(describe_site(settings, found, known)))
     if not public and (why := find_live_reason(found.ip, known)):
         click.echo(f"Not listed: {why}", err=True)
         raise SystemExit(1)
@@ -135,18 +133,10 @@ def init_clone(
         if entry == listed:
             click.echo(f"{site_config} lists it already; nothing was changed.")
             return
-    if not yes:
-        if not sys.stdin.isatty():
-            raise SettingsError("there is no terminal to ask on: add --yes to register it")
-        if not click.confirm(f"List it in {site_config}, so that scenarios may change it?", default=False):
-            click.echo("Not changed." if listed else "Not listed.", err=True)
-            raise SystemExit(1)
-    with lock_list(site_config) as replace:
-        text = read_list_text(site_config)
-        less = without_entry(text, entry.is_same)
-        if listed and less == text:
-            raise SettingsError(f"{site_config}: the entry cannot be replaced: change it by hand")
-        replace(with_entry(less, entry))
+    if not yes and not _confirm(site_config):
+        click.echo("Not changed." if listed else "Not listed.", err=True)
+        raise SystemExit(1)
+    _write_entry(site_config, entry, replaces=listed is not None)
     if listed:
         account = f", with the account {printable(entry.user)}" if entry.user else ""
         click.echo(f"{site_config}: the entry was replaced{account}.")
@@ -167,6 +157,21 @@ def _update_entry(listed: Clone, entry: Clone, name: str | None) -> Clone:
     given = {"name": name, "user": entry.user, "password_file": entry.password_file}
     other = {"password_file": None} if entry.user not in (None, listed.user) else {}
     return listed.model_copy(update=other | {key: value for key, value in given.items() if value is not None})
+
+
+def _confirm(config: Path) -> bool:
+    if not sys.stdin.isatty():
+        raise SettingsError("there is no terminal to ask on: add --yes to register it")
+    return click.confirm(f"List it in {config}, so that scenarios may change it?", default=False)
+
+
+def _write_entry(config: Path, entry: Clone, *, replaces: bool) -> None:
+    with lock_list(config) as replace:
+        text = read_list_text(config)
+        rest = without_entry(text, entry.is_same)
+        if replaces and rest == text:
+            raise SettingsError(f"{config}: the entry cannot be replaced: change it by hand")
+        replace(with_entry(rest, entry))
 
 
 def _listed_path(file: Path | None, config: Path) -> Path | None:
