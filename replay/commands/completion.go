@@ -1,5 +1,8 @@
 package commands
 
+// `replay completion` and `replay reference`: commands, flags and log formats as data, written as scripts for three
+// shells or as JSON.
+
 import (
 	"fmt"
 	"slices"

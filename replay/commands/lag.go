@@ -4,6 +4,7 @@ package commands
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -55,7 +56,7 @@ func (c *Lag) Run(s cli.Streams) error {
 		return cli.UsageError{Err: fmt.Errorf("--duration: %s is out of range, give %s to %s", c.Duration, lagLeast, lagLongest)}
 	}
 	result := lagOf(punctual.MeasureLateness(c.Duration, lagApart), c.Duration)
-	if err := c.print(s, result); err != nil {
+	if err := result.print(s.Out, c.JSON); err != nil {
 		return err
 	}
 	if !result.InTime {
@@ -64,11 +65,11 @@ func (c *Lag) Run(s cli.Streams) error {
 	return nil
 }
 
-func (c *Lag) print(s cli.Streams, r lagResult) error {
-	if c.JSON {
-		return cli.PrintJSON(s.Out, r)
+func (r lagResult) print(out io.Writer, asJSON bool) error {
+	if asJSON {
+		return cli.PrintJSON(out, r)
 	}
-	_, err := fmt.Fprintf(s.Out, "woke %d times in %g s; late by p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, at most %.3f ms\n",
+	_, err := fmt.Fprintf(out, "woke %d times in %g s; late by p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, at most %.3f ms\n",
 		r.Wakes, r.DurationS, r.LagMS.P50, r.LagMS.P99, r.LagMS.P999, r.LagMS.Max)
 	return err
 }

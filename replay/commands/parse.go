@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -249,13 +248,9 @@ func appendRequest(b []byte, path string, r *accesslog.Request) []byte {
 		b = strconv.AppendInt(append(b, `,"bytes":`...), r.Bytes, 10)
 	}
 	if r.DurationNS >= 0 {
-		b = appendSeconds(append(b, `,"duration_s":`...), r.DurationNS)
+		b = strconv.AppendFloat(append(b, `,"duration_s":`...), float64(r.DurationNS)/1e9, 'f', -1, 64)
 	}
 	return append(b, '}')
-}
-
-func appendSeconds(b []byte, ns int64) []byte {
-	return strconv.AppendFloat(b, math.Round(float64(ns))/1e9, 'f', -1, 64)
 }
 
 func appendText(b []byte, key string, value []byte) []byte {

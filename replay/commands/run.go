@@ -52,8 +52,8 @@ func (c *Run) Run(s cli.Streams) error {
 	status, reason := replay.Execute(stop, abort)
 	cli.InTime(stop, progress.stop)
 	summary, err := replay.Dir.Close(status, reason)
-	if err == nil {
-		err = statusError(summary.Status, summary.Reason)
+	if err == nil && summary.Status != record.Complete {
+		err = cli.AnswerNo{Err: fmt.Errorf("the run is %s: %s", summary.Status, summary.Reason)}
 	}
 	if err == nil {
 		err = run.LimitsError(summary.Limits)
@@ -83,13 +83,6 @@ func (c *Run) conclude(s cli.Streams, dir *record.Dir, summary record.Summary, e
 		cli.Warn(s.Err, summary.GeneratorLimitedReason)
 	}
 	return err
-}
-
-func statusError(status record.Status, reason string) error {
-	if status == record.Complete {
-		return nil
-	}
-	return cli.AnswerNo{Err: fmt.Errorf("the run is %s: %s", status, reason)}
 }
 
 // progressDisplay shows where a run stands: a bar on a terminal, a line every ten seconds elsewhere.

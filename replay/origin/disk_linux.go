@@ -1,5 +1,7 @@
 package origin
 
+// What the disk under the files has room for, and when they are on it.
+
 import (
 	"os"
 

@@ -13,11 +13,6 @@ type mask struct {
 	grows  []bool // before this token, or at the end, there was more
 }
 
-func newMask(of *document) *mask {
-	n := len(of.ids)
-	return &mask{of: of, varies: make([]bool, n), goes: make([]bool, n), grows: make([]bool, n+1)}
-}
-
 // learn adds what another answer of the same side has otherwise.
 func (m *mask) learn(other *document) {
 	end := -1 // of the last hunk
@@ -124,7 +119,7 @@ func compareTexts(baseline, candidate [][]byte) (outcome, *difference) {
 		}
 	}
 	words := lexicon{}
-	a, b := learned(words, baseline), learned(words, candidate)
+	a, b := learnMask(words, baseline), learnMask(words, candidate)
 	if a.isWhole() || b.isWhole() {
 		return unknown, nil
 	}
@@ -136,8 +131,10 @@ func compareTexts(baseline, candidate [][]byte) (outcome, *difference) {
 	return alike, nil
 }
 
-func learned(words lexicon, texts [][]byte) *mask {
-	m := newMask(words.read(texts[0]))
+func learnMask(words lexicon, texts [][]byte) *mask {
+	first := words.read(texts[0])
+	n := len(first.ids)
+	m := &mask{of: first, varies: make([]bool, n), goes: make([]bool, n), grows: make([]bool, n+1)}
 	for _, text := range texts[1:] {
 		if string(text) != string(texts[0]) {
 			m.learn(words.read(text))

@@ -100,7 +100,10 @@ func (s *ImportedLog) entries(ctx context.Context) schedule.Seq[served] {
 				t.counts.Skip(why)
 				return true
 			}
-			s.refine(r.DurationNS)
+			for r.DurationNS%int64(units[s.finestAt]) != 0 {
+				s.finestAt++
+			}
+			s.Finest = units[s.finestAt]
 			return yield(schedule.Entry[served]{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: served{
 				bytes: max(0, r.Bytes), line: record.PackLine(r.File, r.Line), client: clientOf(r.Host, r.UserAgent),
 				route: t.routes.Route(r.Target), status: r.Status, http2: string(r.Protocol) == "HTTP/2",
@@ -123,14 +126,6 @@ func (t *Traffic) unserved(r *accesslog.Request) string {
 		return SkipUntimed
 	}
 	return ""
-}
-
-// refine notes how fine the log's durations are.
-func (s *ImportedLog) refine(durationNS int64) {
-	for durationNS%int64(units[s.finestAt]) != 0 {
-		s.finestAt++
-	}
-	s.Finest = units[s.finestAt]
 }
 
 // ends turns instants of start into those of the end.

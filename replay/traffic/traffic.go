@@ -251,16 +251,14 @@ func (t *Traffic) Paced() iter.Seq[*exchange.Attempt] {
 		Loops: t.plan.Loops,
 	}
 	paced := func(yield func(entry) bool) {
-		defer t.notePauses()
+		defer func() {
+			if t.notes.Pauses > 0 {
+				t.pauses.Store(&record.Pauses{Shortened: t.notes.Pauses, CutS: float64(t.notes.CutNS) / 1e9})
+			}
+		}()
 		schedule.Pace(t.ordered, pacing, &t.notes)(yield)
 	}
 	return t.limited(paced)
-}
-
-func (t *Traffic) notePauses() {
-	if t.notes.Pauses > 0 {
-		t.pauses.Store(&record.Pauses{Shortened: t.notes.Pauses, CutS: float64(t.notes.CutNS) / 1e9})
-	}
 }
 
 // Unpaced returns the requests in the order of the log, for the closed loop that gives them due instants itself.
