@@ -156,10 +156,9 @@ def _tried(runs: Sequence[ReportRun]) -> dict[tuple[str, str], tuple[int, int]]:
     for run in runs:
         phases = run.phase_values if run.saturation else {"whole": run.values}
         for phase, measured in phases.items():
-            for name, one in measured.values.items():
+            for name, one in measured.items():
                 tries, failed = counts.get((name, phase), (0, 0))
-                here = len(one.failed)
-                counts[name, phase] = (tries + len(one.values) + here, failed + here)
+                counts[name, phase] = (tries + one.tries, failed + len(one.failed_ms))
     return counts
 
 

@@ -1,7 +1,6 @@
 """A run directory and what was measured from it: what the page's sections are made of."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from plimsoll.analysis.evidence.checks import run_findings
@@ -11,92 +10,18 @@ from plimsoll.analysis.evidence.poolwork import PoolWork, pool_work
 from plimsoll.analysis.evidence.run import DetailedRun
 from plimsoll.analysis.page.chart import RUN_COLOURS, colour_of
 from plimsoll.analysis.statistics.measures import (
-    MS_OF,
-    FailedValue,
     Failures,
+    StepFigures,
     failures_in,
     failures_of,
+    measured_steps,
     measures_by_phase,
-    percentile_with,
     summaries,
 )
-from plimsoll.analysis.statistics.percentiles import rank
 from plimsoll.analysis.statistics.requests import timeout_us
 from plimsoll.analysis.statistics.windows import PHASES
-from plimsoll.common.hostile import is_figure
 from plimsoll.common.units import counted
-from plimsoll.rundir.events import Event, Measures, Span, spans
-
-_MS: Mapping[str, str] = {}
-_P75 = 750_000  # parts in a million
-
-
-@dataclass
-class Values:
-    """One measure: its unit (hostile), its values in order of time, and those whose iteration failed."""
-
-    unit: str
-    values: list[float] = field(default_factory=list)
-    failed: list[FailedValue] = field(default_factory=list)
-
-    @property
-    def median(self) -> float:
-        """The median of the values by nearest rank; of one value, that."""
-        return self._at(500_000)
-
-    @property
-    def middle(self) -> tuple[float | None, float | None]:
-        """The median with the failures, and where that is one of them, None and the least that it can be.
-
-        For anything but a time, a failure gives no bound, and the median is that of the values.
-        """
-        return self.at(500_000)
-
-    def at(self, ppm: int) -> tuple[float | None, float | None]:
-        """Return the same of percentile q = `ppm`/10⁶."""
-        each_ms = MS_OF.get(self.unit)
-        least = [one.least_ms / each_ms for one in self.failed] if each_ms else []
-        return percentile_with(self.values, least, ppm) if self.values or least else (None, None)
-
-    @property
-    def p75(self) -> float | None:
-        """The value that a quarter exceed, by nearest rank; None of fewer than four."""
-        return None if len(self.values) < 4 else self._at(_P75)
-
-    def _at(self, ppm: int) -> float:
-        return sorted(self.values)[(rank(ppm, len(self.values)) or 1) - 1]
-
-
-@dataclass(frozen=True)
-class MeasuredValues:
-    """All measures of a run by name (hostile), in order of time; `damaged` have invalid values."""
-
-    values: dict[str, Values]
-    damaged: list[str]
-
-
-def measured(
-    events: Iterable[Event], failures: Failures | None = None, units: Mapping[str, str] = _MS
-) -> MeasuredValues:
-    """Collect what `events` measured. A value that is not a number, or of a second unit, is damaged.
-
-    `failures` are those of the same time, `units` the units of what was measured at another.
-    """
-    found: dict[str, Values] = {}
-    damaged: dict[str, None] = {}
-    for event in events:
-        if event.name != "measure":
-            continue
-        name, value, unit = (event.further.get(key) for key in ("name", "value", "unit"))
-        if not isinstance(name, str) or not isinstance(unit, str):
-            damaged[str(name)] = None
-        elif not is_figure(value) or found.setdefault(name, Values(unit)).unit != unit:
-            damaged[name] = None
-        else:
-            found[name].values.append(float(value))
-    for name, failed in (failures or {}).items():
-        found.setdefault(name, Values(units.get(name, "ms"))).failed = failed
-    return MeasuredValues(found, list(damaged))
+from plimsoll.rundir.events import Measures, Span, spans
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +98,10 @@ class ReportRun(DetailedRun):
         return {phase: summaries(Measures.of(events)) for phase, events in found.items()}
 
     @cached_property
-    def values(self) -> MeasuredValues:
-        """The same figures, value by value."""
-        return measured(self.directory.events, self.failed_measures)
+    def values(self) -> dict[str, StepFigures]:
+        """The same figures, value by value, with those whose iteration failed."""
+        found = Measures.of(self.directory.events)
+        return measured_steps(found, self.failed_measures, found.units)
 
     @cached_property
     def failed_measures(self) -> Failures:
@@ -183,20 +109,21 @@ class ReportRun(DetailedRun):
         return failures_of(self.directory.events, timeout_us(self.directory.facts))
 
     @cached_property
-    def phase_values(self) -> dict[str, MeasuredValues]:
+    def phase_values(self) -> dict[str, dict[str, StepFigures]]:
         """The same by phase, those without any left out; none where nothing kept its disks busy."""
+        if not self.saturation:
+            return {}
         found = measures_by_phase(self.directory.events, self.saturation)
-        failed = {
-            phase: failures
-            for phase in (PHASES if self.saturation else ())
-            if (failures := failures_in(self.failed_measures, phase, self.saturation))
-        }
-        units = {name: one.unit for name, one in self.values.values.items()}
-        return {
-            phase: measured(found.get(phase, []), failed.get(phase), units)
+        units = {name: one.unit for name, one in self.values.items()}
+        steps = {
+            phase: measured_steps(
+                Measures.of(found.get(phase, [])),
+                failures_in(self.failed_measures, phase, self.saturation),
+                units,
+            )
             for phase in PHASES
-            if phase in found or phase in failed
         }
+        return {phase: each for phase, each in steps.items() if each}
 
     @cached_property
     def host(self) -> HostCounters:

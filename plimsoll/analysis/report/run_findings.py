@@ -3,7 +3,7 @@
 They are of what it sent and got, of damage in its directory, and of those that ran together with it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.statistics.percentiles import P999, fewest
 from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.units import counted, milliseconds, seconds, share, significant
-from plimsoll.rundir.facts import Companion, Together
+from plimsoll.rundir.facts import Together
 
 _MISMATCH_SHARE = 0.01
 _MOST_KINDS = 4
@@ -204,7 +204,7 @@ def _was(number: int) -> str:
 
 
 def _events(run: ReportRun) -> _Found:
-    damaged = run.values.damaged
+    damaged = sorted(run.damaged_measures)
     if damaged:
         names = ", ".join(damaged[:_MOST_NAMES]) + (" and others" if len(damaged) > _MOST_NAMES else "")
         yield (
@@ -268,26 +268,6 @@ def _names(run: ReportRun) -> _Found:
         )
 
 
-def together_of(together: Together | None) -> str | None:
-    """Return the others, and from when to when they were there by this run's own clock (hostile)."""
-    if together is None:
-        return None
-    ended = ["this one was stopped when the others had ended"] if together.stopped else []
-    began = [] if together.began_s is None else [f"this one began at {together.began_s:.1f} s"]
-    return "; ".join([*began, *map(_shown, together.others), *ended])
-
-
-def company_of(runs: Sequence[ReportRun]) -> str:
-    """Return what else loaded the clone, in a sentence (hostile); empty where nothing did."""
-    known = [together for run in runs if (together := run.directory.facts.together) and together.others]
-    others = dict.fromkeys(together.company for together in known)
-    if not others:
-        return ""
-    begins = dict.fromkeys(f"at {each.begins_s:g} s" for each in known if each.begins_s is not None)
-    when = f" It was to begin {' or '.join(begins)} of the run." if begins else ""
-    return f"At the same time on the same clone: {'; or '.join(others)}.{when}"
-
-
 def _companions(run: ReportRun, together: Together) -> _Found:
     crowd = [(each, each.to_s) for each in together.others if each.crowd and each.to_s is not None]
     if crowd:
@@ -311,10 +291,3 @@ def _companions(run: ReportRun, together: Together) -> _Found:
         early = seconds(busy.stop_ns / 1e9 - run.elapsed_s)
         text = f"It ended by itself {early} before {busy.name} did: there was no more for it to do."
         yield Severity.NOTE, text
-
-
-def _shown(other: Companion) -> str:
-    what = f"{other.member}{' (the crowd)' if other.crowd else ''}{f', {other.speed}' if other.speed else ''}"
-    if other.from_s is None or other.to_s is None:
-        return what
-    return f"{what}, from {other.from_s:.1f} to {other.to_s:.1f} s"

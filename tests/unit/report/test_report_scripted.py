@@ -9,8 +9,8 @@ import pytest
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.charts.scripted import VITALS
 from plimsoll.analysis.report.contents import Report
-from plimsoll.analysis.report.measured_run import measured
-from plimsoll.rundir.events import Event
+from plimsoll.analysis.statistics.measures import damaged_measures
+from plimsoll.rundir.events import Event, Measures
 from tests.support.scripted_runs import (
     PAGES,
     PHASES,
@@ -124,6 +124,6 @@ def test_a_value_that_is_no_figure_is_named_and_not_counted(
     what: str, further: dict[str, Any], counts: bool
 ) -> None:
     before = Event(0, "measure", None, {"name": "b", "value": 1.0, "unit": "ms"})
-    found = measured([before, Event(1, "measure", None, further)])
-    assert bool(found.damaged) is not counts, what
-    assert sum(len(one.values) for one in found.values.values()) == 1 + counts
+    events = [before, Event(1, "measure", None, further)]
+    assert bool(damaged_measures(events)) is not counts, what
+    assert sum(map(len, Measures.of(events).values.values())) == 1 + counts

@@ -30,7 +30,7 @@ def test_measures_and_failed_steps_are_shown_and_harmless(tmp_path: Path) -> Non
         assert text in page
     assert HOSTILE not in page
     assert "<td>no figure" not in page
-    assert "Values of no figure, image ready in events.jsonl are not usable numbers" in page
+    assert "Values of image ready, no figure in events.jsonl are not usable numbers" in page
     assert "other size</th>" not in page, "there is no log to differ from"
 
 

@@ -10,7 +10,7 @@ https://web.dev/articles/defining-core-web-vitals-thresholds.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -26,8 +26,9 @@ from plimsoll.analysis.page.chart import (
     points,
     rounded,
 )
-from plimsoll.analysis.report.measured_run import MeasuredValues, ReportRun
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import ScenarioRuns
+from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import at_least, counted, milliseconds, significant
@@ -40,6 +41,7 @@ _MOST_BY_PHASE = 4  # measures
 _SERVER = "server cpu: "
 _MS = {"ms": 1.0, "s": 1000.0}
 _RATES = ("MB/s",)
+_P50, _P75 = 500_000, 750_000  # parts in a million
 _SPREAD = 0.8  # how much of a place the backends' bars take
 _WIDEST = 0.12  # of the figure's width, one bar
 _MOST_LABELLED = 16  # bars with their figure written on them; of more, the highest of each backend
@@ -199,8 +201,8 @@ def rates_chart(scenario: ScenarioRuns) -> Chart | None:
     """Return how much each backend did a second, such as MB/s; None where no rate was measured."""
     levels = {
         run.number: {
-            name: Level("", one.median, len(one.values))
-            for name, one in run.values.values.items()
+            name: Level("", one.value_at(_P50), len(one.values))
+            for name, one in run.values.items()
             if one.unit in _RATES and one.values
         }
         for run in scenario.runs
@@ -236,15 +238,16 @@ def page_vitals_chart(scenario: ScenarioRuns) -> Chart | None:
     )
 
 
-def _of(each: MeasuredValues) -> Iterable[tuple[str, str, tuple[float, float | None, int]]]:
+def _of(each: Mapping[str, StepFigures]) -> Iterable[tuple[str, str, tuple[float, float | None, int]]]:
     """Yield vital, page (hostile), and the median, p75 and number of its values."""
-    for name, one in each.values.items():
+    for name, one in each.items():
         vital, colon, page = name.partition(": ")
         if colon and vital in VITALS and one.values and one.unit == VITALS[vital].unit:
-            yield vital, page, (one.median, one.p75, len(one.values))
+            count = len(one.values)
+            yield vital, page, (one.value_at(_P50), one.value_at(_P75) if count >= 4 else None, count)
 
 
-def _times(each: MeasuredValues) -> Levels:
+def _times(each: Mapping[str, StepFigures]) -> Levels:
     """Return the medians in ms of what is neither a phase nor a page vital."""
 
     def wanted(name: str) -> bool:
@@ -253,10 +256,10 @@ def _times(each: MeasuredValues) -> Levels:
     return _levels(each, wanted)
 
 
-def _levels(each: MeasuredValues, wanted: Callable[[str], bool]) -> Levels:
+def _levels(each: Mapping[str, StepFigures], wanted: Callable[[str], bool]) -> Levels:
     return {
-        name: Level("", one.median * _MS[one.unit], len(one.values))
-        for name, one in each.values.items()
+        name: Level("", one.value_at(_P50) * _MS[one.unit], len(one.values))
+        for name, one in each.items()
         if one.values and one.unit in _MS and wanted(name)
     }
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from plimsoll.analysis.evidence.sides import RunPlace, find_order
 from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
-from plimsoll.analysis.report.measured_run import ReportRun, Values
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import (
     AMONG,
     BackendRuns,
@@ -16,7 +16,7 @@ from plimsoll.analysis.report.runs import (
 )
 from plimsoll.analysis.report.sections.headline import main_measure
 from plimsoll.analysis.statistics.factors import Distance, distance
-from plimsoll.analysis.statistics.measures import MS_OF
+from plimsoll.analysis.statistics.measures import MS_OF, StepFigures
 from plimsoll.analysis.statistics.percentiles import PERCENTILES
 from plimsoll.analysis.statistics.windows import WHOLE_RUN
 from plimsoll.common.units import at_least, counted, listed, milliseconds, significant
@@ -374,8 +374,8 @@ def _own_measure(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
         return None
     for phase in (*(("during",) if figures.saturated else ()), WHOLE_RUN[0]):
         all_of = [run.phase_values.get(phase) if phase == "during" else run.values for run in runs]
-        found = [each.values.get(name) if each else None for each in all_of]
-        there = [each for each in found if each and (each.values or each.failed)]
+        found = [each.get(name) if each else None for each in all_of]
+        there = [each for each in found if each and each.tries]
         if len(there) == len(runs):
             break
     units = {"ms" if each.unit in MS_OF else each.unit for each in there}
@@ -384,7 +384,7 @@ def _own_measure(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
     return Subject(name, phase, units.pop(), is_percentile=False), _medians(runs, there)
 
 
-def _medians(runs: Sequence[ReportRun], values: Sequence[Values]) -> _OfRun:
+def _medians(runs: Sequence[ReportRun], values: Sequence[StepFigures]) -> _OfRun:
     found = {}
     for run, each in zip(runs, values, strict=True):
         value, least = each.at(_P50)

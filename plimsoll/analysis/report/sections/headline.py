@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
-from plimsoll.analysis.report.measured_run import ReportRun, Values
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.run_findings import BOUND_NEEDS
+from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import MILLION, P999, PERCENTILES, TimeFigures, fewest, rank
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import (
@@ -164,11 +165,11 @@ SCENARIO_MEASURES = {
 }
 
 
-def main_values(run: ReportRun) -> tuple[ScenarioMeasure, Values] | None:
+def main_values(run: ReportRun) -> tuple[ScenarioMeasure, StepFigures] | None:
     """Return what the run is about, with its values and failures; None where it has none of them."""
     own = SCENARIO_MEASURES.get(run.directory.facts.own_scenario)
-    values = run.values.values.get(own.measure) if own else None
-    return (own, values) if own and values and (values.values or values.failed) else None
+    values = run.values.get(own.measure) if own else None
+    return (own, values) if own and values and values.tries else None
 
 
 def main_measure(runs: Sequence[ReportRun]) -> str | None:
@@ -176,7 +177,7 @@ def main_measure(runs: Sequence[ReportRun]) -> str | None:
     scenario = runs[0].directory.facts.own_scenario
     names = [SCENARIO_MEASURES[scenario].measure] if scenario in SCENARIO_MEASURES else []
     names += _IN_A_BROWSER if scenario == "browser" else []
-    return next((name for name in names if all(name in run.values.values for run in runs)), None)
+    return next((name for name in names if all(name in run.values for run in runs)), None)
 
 
 def scripted_figures(run: ReportRun) -> list[HeadlineFigure]:
@@ -199,7 +200,7 @@ def scripted_figures(run: ReportRun) -> list[HeadlineFigure]:
         bigs.append(HeadlineFigure(tail, _shown(values, tail), f"{_IN_TEN[tail]} took that or more"))
     if values.values:
         bigs.append(HeadlineFigure("slowest", _shown(values, "min" if rate else "max"), _failed(values)))
-    if own.whole and (whole := run.values.values.get(own.whole)) and whole.values:
+    if own.whole and (whole := run.values.get(own.whole)) and whole.values:
         each = counted(len(values.values), own.counts)
         bigs.append(
             HeadlineFigure(own.whole, _said(whole.values[-1], whole.unit), f"{each}, from the first upload")
@@ -213,9 +214,10 @@ def scripted_sentence(run: ReportRun) -> str:
     if found is None:
         return ""
     own, values = found
-    tries = len(values.values) + len(values.failed)
-    failed = f"{len(values.failed):,} of {counted(tries, own.counts)} failed. " if values.failed else ""
-    if values.at(PERCENTILES["p50"])[0] is None:
+    failed = ""
+    if values.failed_ms:
+        failed = f"{len(values.failed_ms):,} of {counted(values.tries, own.counts)} failed. "
+    if values.median is None:
         return f"{failed}So the usual one is a failure." if values.values else f"{failed}None succeeded."
     if own.measure.startswith("upgrade"):
         took = f"{_upgraded(run)} took {_shown(values, 'p50')}{_longest(run)}."
@@ -238,25 +240,23 @@ def scripted_line(run: ReportRun) -> str:
     return f"{own.measure.replace('_', ' ')} {_shown(values, 'p50')} ({_median_of(own, values)})"
 
 
-def _median_of(own: ScenarioMeasure, values: Values) -> str:
-    tries = len(values.values) + len(values.failed)
-    if tries == 1:
-        return "one " + own.counts + (", failed" if values.failed else "")
-    failed = f", {len(values.failed):,} failed" if values.failed else ""
-    return f"median of {counted(tries, own.counts)}{failed}"
+def _median_of(own: ScenarioMeasure, values: StepFigures) -> str:
+    if values.tries == 1:
+        return "one " + own.counts + (", failed" if values.failed_ms else "")
+    failed = f", {len(values.failed_ms):,} failed" if values.failed_ms else ""
+    return f"median of {counted(values.tries, own.counts)}{failed}"
 
 
-def _failed(values: Values) -> str:
-    return f"{len(values.failed):,} failed" if values.failed else ""
+def _failed(values: StepFigures) -> str:
+    return f"{len(values.failed_ms):,} failed" if values.failed_ms else ""
 
 
-def _tail(values: Values) -> str | None:
+def _tail(values: StepFigures) -> str | None:
     """Return the highest percentile that so many values and failures have."""
-    count = len(values.values) + len(values.failed)
-    return next((name for name in _TAILS if rank(PERCENTILES[name], count)), None)
+    return next((name for name in _TAILS if rank(PERCENTILES[name], values.tries)), None)
 
 
-def _shown(values: Values, name: str) -> str:
+def _shown(values: StepFigures, name: str) -> str:
     """Return an order statistic with its unit; one that is a failure's is the least that it can be."""
     if name == "min":
         return _said(min(values.values), values.unit)
@@ -282,7 +282,7 @@ def _upgraded(run: ReportRun) -> str:
     return "The upgrade"
 
 
-def _upgrade(run: ReportRun, values: Values) -> HeadlineFigure:
+def _upgrade(run: ReportRun, values: StepFigures) -> HeadlineFigure:
     what = _upgraded(run)
     below = what.removeprefix("WordPress ") if what != "The upgrade" else _failed(values)
     return HeadlineFigure("upgrade", _shown(values, "p50"), below, first=True)
@@ -292,13 +292,13 @@ def _phase_times(run: ReportRun) -> list[tuple[str, float]]:
     """Return the phases (hostile) and how long each took, in ms, the longest first."""
     times = [
         (name.removeprefix(PHASE), sum(one.values) * _MS[one.unit])
-        for name, one in run.values.values.items()
+        for name, one in run.values.items()
         if name.startswith(PHASE) and one.unit in _MS and one.values
     ]
     return sorted(times, key=lambda pair: -pair[1])
 
 
-def _phases(run: ReportRun, values: Values) -> list[HeadlineFigure]:
+def _phases(run: ReportRun, values: StepFigures) -> list[HeadlineFigure]:
     whole_ms = sum(values.values) * _MS.get(values.unit, 1.0)
     return [
         HeadlineFigure(
@@ -317,7 +317,7 @@ def _outage_times(run: ReportRun) -> list[tuple[str, float]]:
     """Return who was without the site (hostile), and for how long in all, in ms."""
     return [
         (name.removeprefix("outage: "), one.values[-1] * _MS[one.unit])
-        for name, one in run.values.values.items()
+        for name, one in run.values.items()
         if name.startswith("outage: ") and one.unit in _MS and one.values
     ]
 
@@ -347,7 +347,7 @@ def _of_browser(run: ReportRun) -> list[HeadlineFigure]:
     found: list[HeadlineFigure] = []
     names = {**_IN_A_BROWSER, "lcp: front page": "front page painted"}
     for name, called in names.items():
-        if (values := run.values.values.get(name)) and (values.values or values.failed):
-            below = f"median of {len(values.values) + len(values.failed):,}"
+        if (values := run.values.get(name)) and values.tries:
+            below = f"median of {values.tries:,}"
             found.append(HeadlineFigure(called, _shown(values, "p50"), below, first=not found))
     return found

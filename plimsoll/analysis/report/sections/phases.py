@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
-from plimsoll.analysis.report.measured_run import ReportRun, Values
-from plimsoll.analysis.report.run_findings import company_of
+from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import (
     AMONG,
     FAILURES_COUNT,
@@ -19,6 +18,7 @@ from plimsoll.analysis.report.runs import (
     ScenarioFigures,
     ScenarioRuns,
 )
+from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import TimeFigures
 from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.units import ABSENT, at_least, count, counted, milliseconds, significant
@@ -72,7 +72,7 @@ def _phase_table(figures: ScenarioFigures) -> PhaseTable:
         )
     if any(phase.response_ms.censored for each in figures.backends for phase in each.phases.values()):
         caption += f" {FAILURES_COUNT} Where that is what a percentile lands on, there is no ratio."
-    if company := company_of(figures.scenario.runs):
+    if company := _company(figures.scenario.runs):
         caption += f" {company}"
     caption += " How far single runs lie apart is in the figure of the repeats."
     few = figures.few
@@ -211,11 +211,11 @@ Medians = dict[str, dict[str, PhaseMedian]]
 
 def medians_of(runs: Sequence[ReportRun]) -> Medians:
     """Return the medians by measure (hostile) and phase, the longest times first; none without phases."""
-    values: dict[str, dict[str, list[Values]]] = {}
+    values: dict[str, dict[str, list[StepFigures]]] = {}
     for run in runs:
         for phase, found in run.phase_values.items():
-            for name, one in found.values.items():
-                if (one.values or one.failed) and not name.startswith(_SERVER):
+            for name, one in found.items():
+                if one.tries and not name.startswith(_SERVER):
                     values.setdefault(name, {}).setdefault(phase, []).append(one)
     medians = {
         name: {phase: _median(by_phase[phase]) for phase in PHASES if phase in by_phase}
@@ -224,20 +224,16 @@ def medians_of(runs: Sequence[ReportRun]) -> Medians:
     return dict(sorted(medians.items(), key=lambda item: _longest(item[1])))
 
 
-def _median(each: Sequence[Values]) -> PhaseMedian:
+def _median(each: Sequence[StepFigures]) -> PhaseMedian:
     unit = each[0].unit
     alike = [one for one in each if one.unit == unit]
-    middles = [one.middle for one in alike]
-    values = [
-        value * _MS.get(unit, 1.0) if value is not None else math.inf if least is None else least * _MS[unit]
-        for value, least in middles
-    ]
+    values = [one.least * _MS.get(unit, 1.0) for one in alike]
     return PhaseMedian(
         median(values),
         sum(len(one.values) for one in alike),
         "ms" if unit in _MS else unit,
-        sum(len(one.failed) for one in alike),
-        any(value is None for value, _ in middles),
+        sum(len(one.failed_ms) for one in alike),
+        any(one.median is None for one in alike),
     )
 
 
@@ -335,3 +331,14 @@ def _thin(of_backend: Sequence[tuple[BackendRuns, Medians]]) -> str:
         if most < _FEW:
             found.append(f"{backend.called} has {most}")
     return f" Medians of fewer than {_FEW} values say little: {', '.join(found)}." if found else ""
+
+
+def _company(runs: Sequence[ReportRun]) -> str:
+    """Return what else loaded the clone, in a sentence (hostile); empty where nothing did."""
+    known = [together for run in runs if (together := run.directory.facts.together) and together.others]
+    others = dict.fromkeys(together.company for together in known)
+    if not others:
+        return ""
+    begins = dict.fromkeys(f"at {each.begins_s:g} s" for each in known if each.begins_s is not None)
+    when = f" It was to begin {' or '.join(begins)} of the run." if begins else ""
+    return f"At the same time on the same clone: {'; or '.join(others)}.{when}"

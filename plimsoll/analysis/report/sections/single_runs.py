@@ -9,7 +9,6 @@ from statistics import fmean
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.page.section import Row, Section, Table
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.run_findings import together_of
 from plimsoll.analysis.report.runs import FAILURES_COUNT, ScenarioRuns
 from plimsoll.analysis.report.sections.headline import scripted_line
 from plimsoll.analysis.statistics.routes import GrinderRow, RouteFigures
@@ -27,7 +26,7 @@ from plimsoll.common.units import (
     share,
     significant,
 )
-from plimsoll.rundir.facts import Clients, ClockState, Instance, Log
+from plimsoll.rundir.facts import Clients, ClockState, Companion, Instance, Log, Together
 
 MOST_IN_ONE_TABLE = 12  # runs; more are folded by backend
 _MOST_FAILED_STEPS = 20
@@ -245,7 +244,7 @@ def measure_table(run: ReportRun) -> Table | None:
         rows.append(Row(f"{name} ({one['unit']})", _measured(one, failed), "amiss" if failed else ""))
         for phase, measures in run.measures_by_phase.items():
             if name in measures:
-                failed = len(run.phase_values[phase].values[name].failed)
+                failed = len(run.phase_values[phase][name].failed_ms)
                 rows.append(Row(f"… {phase}", _measured(measures[name], failed), "amiss" if failed else ""))
     if not rows:
         return None
@@ -415,7 +414,7 @@ def _what_ran(run: ReportRun) -> Iterator[tuple[str, str | None]]:
         of = f" of {experiment.of}" if experiment.of is not None else ""
         number = f", run {experiment.run}{of}" if experiment.run is not None else ""
         yield "experiment", experiment.name + number
-    yield "at the same time", together_of(facts.together)
+    yield "at the same time", _together(facts.together)
     yield "repeat", None if facts.repeat is None else str(facts.repeat)
     if target := facts.target:
         yield "target", target.url
@@ -531,3 +530,19 @@ def _clock(clock: ClockState | None) -> str:
     if not clock.synchronised:
         return "not synchronised"
     return f"within {milliseconds(clock.max_error_ms)}"
+
+
+def _together(together: Together | None) -> str | None:
+    """Return the others, and from when to when they were there by this run's own clock (hostile)."""
+    if together is None:
+        return None
+    ended = ["this one was stopped when the others had ended"] if together.stopped else []
+    began = [] if together.began_s is None else [f"this one began at {together.began_s:.1f} s"]
+    return "; ".join([*began, *map(_companion, together.others), *ended])
+
+
+def _companion(other: Companion) -> str:
+    what = f"{other.member}{' (the crowd)' if other.crowd else ''}{f', {other.speed}' if other.speed else ''}"
+    if other.from_s is None or other.to_s is None:
+        return what
+    return f"{what}, from {other.from_s:.1f} to {other.to_s:.1f} s"
