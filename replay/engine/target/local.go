@@ -62,7 +62,7 @@ func leadsToGuests(root, name string, neighbour netip.Addr) bool {
 	physical := map[int64]bool{}
 	for _, port := range ports {
 		if !isGuests(filepath.Join(root, "sys/class/net", port.Name())) {
-			physical[number(filepath.Join(folder, "brif", port.Name(), "port_no"))] = true
+			physical[readNumber(filepath.Join(folder, "brif", port.Name(), "port_no"))] = true
 		}
 	}
 	return len(physical) == 0 || !physical[portOf(root, folder, neighbour)]
@@ -70,13 +70,13 @@ func leadsToGuests(root, name string, neighbour netip.Addr) bool {
 
 // isGuests reports whether an interface is made of software and has another end on this machine.
 func isGuests(folder string) bool {
-	flags := number(filepath.Join(folder, "tun_flags"))
+	flags := readNumber(filepath.Join(folder, "tun_flags"))
 	const tap = 2 // IFF_TAP, linux/if_tun.h
 	if flags >= 0 {
 		return flags&tap != 0
 	}
 	kind, _ := os.ReadFile(filepath.Join(folder, "uevent"))
-	ends := number(filepath.Join(folder, "iflink")) != number(filepath.Join(folder, "ifindex"))
+	ends := readNumber(filepath.Join(folder, "iflink")) != readNumber(filepath.Join(folder, "ifindex"))
 	_, err := os.Stat(filepath.Join(folder, "device"))
 	return ends && err != nil && !strings.Contains(string(kind), "DEVTYPE=")
 }
@@ -102,8 +102,8 @@ func portOf(root, bridge string, neighbour netip.Addr) int64 {
 	return 0
 }
 
-// number reads a file that has one, decimal or with 0x; -1 where it has none.
-func number(path string) int64 {
+// readNumber reads a file that has one, decimal or with 0x; -1 where it has none.
+func readNumber(path string) int64 {
 	text, _ := os.ReadFile(path)
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 0, 64)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -191,6 +192,17 @@ func (t *Target) dial(ctx context.Context, address string, how Dialing) (
 	return secure, connectNS, int64(time.Since(connected)), nil
 }
 
+// portLater has the port of a bound socket chosen when it connects, so that addresses can share ports. Only Linux can.
+func portLater(_, _ string, conn syscall.RawConn) error {
+	const bindAddressNoPort = 24 // IP_BIND_ADDRESS_NO_PORT, linux/in.h
+	if runtime.GOOS != "linux" {
+		return nil
+	}
+	return conn.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IP, bindAddressNoPort, 1)
+	})
+}
+
 // HandshakeError marks an error of the TLS handshake.
 type HandshakeError struct{ Err error }
 
@@ -236,7 +248,7 @@ func ParseSources(texts []string) (Sources, error) {
 			continue
 		}
 		s.prefixes = append(s.prefixes, prefix)
-		s.total += size(prefix)
+		s.total += usedAddresses(prefix)
 	}
 	return s, errors.Join(wrong...)
 }
@@ -244,9 +256,9 @@ func ParseSources(texts []string) (Sources, error) {
 // Len returns how many addresses there are; 0: the system chooses one.
 func (s Sources) Len() int { return int(s.total) }
 
-// size returns how many addresses of a prefix are used: all but the first and the last where there are more than two,
-// which are the network's own.
-func size(p netip.Prefix) uint32 {
+// usedAddresses returns how many addresses of a prefix are used: all but the first and the last where there are more than
+// two, which are the network's own.
+func usedAddresses(p netip.Prefix) uint32 {
 	bits := hostBits(p)
 	if bits < 2 {
 		return 1 << bits
@@ -264,20 +276,20 @@ func (s Sources) Of(client uint32) netip.Addr {
 	}
 	n := client % s.total
 	for _, p := range s.prefixes {
-		if here := size(p); n >= here {
+		if here := usedAddresses(p); n >= here {
 			n -= here
 			continue
 		}
 		if hostBits(p) >= 2 {
 			n++
 		}
-		return plus(p.Masked().Addr(), n)
+		return addressAfter(p.Masked().Addr(), n)
 	}
 	return netip.Addr{}
 }
 
-// plus returns the n-th address after one, n < 65,536.
-func plus(a netip.Addr, n uint32) netip.Addr {
+// addressAfter returns the n-th address after one, n < 65,536.
+func addressAfter(a netip.Addr, n uint32) netip.Addr {
 	b := a.AsSlice()
 	for i := len(b) - 1; i >= 0 && n > 0; i-- {
 		n += uint32(b[i])
