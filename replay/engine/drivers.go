@@ -64,7 +64,7 @@ func (p *workers) newWorker() (*worker, error) {
 		IdleTimeout: e.opts.IdleTimeout, MaxConnections: p.connections, Pools: &p.pools, Number: len(p.list),
 		MaxQueued: e.opts.MaxQueued, PerClient: e.opts.PerClient, Count: e.opts.Connections,
 	}
-	if !e.byLoops() {
+	if !e.usesLoops() {
 		w.driver = netconn.New(e.state, bounds, w)
 		return w, nil
 	}

@@ -116,7 +116,7 @@ func Cores(to *target.Target) int {
 // drivers returns with how many drivers a run begins, and to how many it may come, of so many that would be of use. On a
 // machine of its own it has them all at once; beside the server each further one has to be needed.
 func (e *Engine) drivers(of int) (begin, most int) {
-	if !e.byLoops() {
+	if !e.usesLoops() {
 		return 1, 1
 	}
 	most = max(1, min(e.opts.Cores, mostLoops, of))
@@ -126,7 +126,7 @@ func (e *Engine) drivers(of int) (begin, most int) {
 	return most, most
 }
 
-func (e *Engine) byLoops() bool {
+func (e *Engine) usesLoops() bool {
 	return eventloop.Supported && !e.state.Target.TLS && !e.opts.Goroutines
 }
 

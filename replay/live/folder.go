@@ -74,7 +74,7 @@ func (f *Folder) Look(now time.Time) error {
 
 // find goes through a folder, but into no run directory and after no link.
 func (f *Folder) find(path string, depth int) error {
-	if run := f.runs[path]; run != nil && run.over() {
+	if run := f.runs[path]; run != nil && run.isOver() {
 		return nil
 	}
 	entries, err := os.ReadDir(path)
@@ -116,12 +116,12 @@ func (f *Folder) take(directory string) error {
 		return err
 	}
 	for _, known := range f.runs {
-		if known.same(run) { // it was moved to the finished runs
+		if known.isSame(run) { // it was moved to the finished runs
 			run.close()
 		}
 	}
 	f.runs[directory] = run
-	if run.over() {
+	if run.isOver() {
 		return err
 	}
 	of := kind{label(run.facts.Scenario), label(deref(run.facts.Backend))}
@@ -208,19 +208,19 @@ func followRun(directory string, since time.Time) (*followedRun, error) {
 
 func (g *followedRun) path(name string) string { return filepath.Join(g.directory, name) }
 
-// over reports whether nothing more is to come.
-func (g *followedRun) over() bool { return g.tail == nil }
+// isOver reports whether nothing more is to come.
+func (g *followedRun) isOver() bool { return g.tail == nil }
 
-// same reports whether both are one run, which was moved. A file system gives a later run the number of a file that is
+// isSame reports whether both are one run, which was moved. A file system gives a later run the number of a file that is
 // gone, but not its start.
-func (g *followedRun) same(other *followedRun) bool {
+func (g *followedRun) isSame(other *followedRun) bool {
 	return g.file != nil && other.file != nil && os.SameFile(g.file, other.file) && g.facts.StartedAt.Equal(other.facts.StartedAt.Time)
 }
 
 // look counts what was written since the last look. A run that says that it has ended, or that was moved, has written
 // all before it did so.
 func (g *followedRun) look(now time.Time) error {
-	if g.over() {
+	if g.isOver() {
 		return nil
 	}
 	var facts record.Run
@@ -246,7 +246,7 @@ func (g *followedRun) look(now time.Time) error {
 }
 
 func (g *followedRun) close() {
-	if !g.over() {
+	if !g.isOver() {
 		_ = g.tail.Close()
 		g.tail = nil
 	}

@@ -81,11 +81,11 @@ func (a *answers) describe() string {
 		kinds = append(kinds, "others")
 	}
 	return fmt.Sprintf("%s of %s answers are not those of the log: %s. %s.", grouped(a.other), grouped(a.compared),
-		strings.Join(kinds, ", "), likely(all[0].answerFor))
+		strings.Join(kinds, ", "), likelyCause(all[0].answerFor))
 }
 
-// likely returns the likely cause of an answer that is not the log's, with its remedy.
-func likely(a answerFor) string {
+// likelyCause returns the likely cause of an answer that is not the log's, with its remedy.
+func likelyCause(a answerFor) string {
 	const host = "give the site's name as --target, and the address with --connect-to, or see --host"
 	switch {
 	case a.logged >= 400 && a.status < 400:

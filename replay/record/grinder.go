@@ -243,9 +243,9 @@ func appendGrinderLine(b []byte, r *Record, started time.Time) []byte {
 		connectUS = uint64(r.DNSUS) + uint64(r.ConnectUS) + uint64(r.TLSUS)
 	}
 	fields := [...]int64{
-		int64(r.Client % grinderThreads), 0, int64(r.Route) + 1, startMS, int64(r.TotalUS / 1000), yes(r.Error != None),
-		int64(r.Status), max(r.Bytes, 0), yes(r.Status >= 400),
-		int64(r.DNSUS / 1000), int64(connectUS / 1000), int64(r.TTFBUS / 1000), yes(r.Flags&Reused == 0),
+		int64(r.Client % grinderThreads), 0, int64(r.Route) + 1, startMS, int64(r.TotalUS / 1000), oneIf(r.Error != None),
+		int64(r.Status), max(r.Bytes, 0), oneIf(r.Status >= 400),
+		int64(r.DNSUS / 1000), int64(connectUS / 1000), int64(r.TTFBUS / 1000), oneIf(r.Flags&Reused == 0),
 	}
 	for i, f := range fields {
 		if i > 0 {
@@ -256,7 +256,7 @@ func appendGrinderLine(b []byte, r *Record, started time.Time) []byte {
 	return append(b, '\n')
 }
 
-func yes(b bool) int64 {
+func oneIf(b bool) int64 {
 	if b {
 		return 1
 	}

@@ -146,12 +146,12 @@ func (q quantile) rank(n uint64) uint64 {
 	return whole*uint64(q) + (rest*uint64(q)+quantileUnit-1)/quantileUnit
 }
 
-// enough reports whether n values say anything about q: at least 1/(1−q) of them.
-func (q quantile) enough(n uint64) bool { return n > 0 && n >= quantileUnit/(quantileUnit-uint64(q)) }
+// isEnough reports whether n values say anything about q: at least 1/(1−q) of them.
+func (q quantile) isEnough(n uint64) bool { return n > 0 && n >= quantileUnit/(quantileUnit-uint64(q)) }
 
 // percentileMS returns the exact order statistic in milliseconds, nil where there are too few values.
 func (c *histogram) percentileMS(q quantile) *float64 {
-	if !q.enough(c.n) {
+	if !q.isEnough(c.n) {
 		return nil
 	}
 	return msOf(c.at(q.rank(c.n)))
@@ -233,7 +233,7 @@ func (c *times) rankMS(rank uint64) *float64 {
 // percentileMS returns the exact order statistic in milliseconds; nil where there are too few requests, or where it is
 // censored.
 func (c *times) percentileMS(q quantile) (ms *float64, censored bool) {
-	if !q.enough(c.number()) {
+	if !q.isEnough(c.number()) {
 		return nil, false
 	}
 	ms = c.rankMS(q.rank(c.number()))

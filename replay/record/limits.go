@@ -101,7 +101,7 @@ func (l Limit) share() float64 { return l.percent / 100 }
 // the wait for its own client's connections added to it.
 func (l Limit) breaks(r *Record) bool {
 	if r.Failed() {
-		return !r.neverSent()
+		return !r.wasNeverSent()
 	}
 	late := uint64(r.LagUS)
 	if r.Flags&Queued != 0 && r.Flags&ClientQueued == 0 {
@@ -110,8 +110,8 @@ func (l Limit) breaks(r *Record) bool {
 	return l.figure != limitErrors && r.ResponseUS()-late > uint64(l.atMost.Microseconds())
 }
 
-// room returns how many of n requests may break the limit.
-func (l Limit) room(n uint64) uint64 {
+// mayBreak returns how many of n requests may break the limit.
+func (l Limit) mayBreak(n uint64) uint64 {
 	if l.figure == limitErrors {
 		return uint64(l.share() * float64(n))
 	}
@@ -159,35 +159,35 @@ func (l Limit) compare(s *Summary) (Outcome, string) {
 	if l.figure == limitMax {
 		name = "the longest response time"
 	}
-	if n == 0 || l.figure != limitMax && !l.q.enough(n) {
-		return NotJudged, fmt.Sprintf("%s takes %s, and there were %s", name, requests(l.fewest()), grouped(n))
+	if n == 0 || l.figure != limitMax && !l.q.isEnough(n) {
+		return NotJudged, fmt.Sprintf("%s takes %s, and there were %s", name, requests(l.fewestRequests()), grouped(n))
 	}
 	atMostMS := l.atMostMS()
 	ms, least := s.Response.figure(l.figure)
 	switch {
 	case ms != nil && *ms <= atMostMS:
-		return Kept, fmt.Sprintf("%s is %s, within %s", name, exact(*ms), exact(atMostMS))
+		return Kept, fmt.Sprintf("%s is %s, within %s", name, exactTime(*ms), exactTime(atMostMS))
 	case ms == nil && (least == nil || *least <= atMostMS):
 		return NotJudged, name + " falls on a request that failed, and it is unknown after how long"
 	}
 	var is string
 	if ms != nil {
-		is = exact(*ms)
+		is = exactTime(*ms)
 	} else {
-		is = "at least " + exact(*least)
+		is = "at least " + exactTime(*least)
 	}
 	if s.GeneratorLimited && !s.Service.over(l.figure, atMostMS) {
-		return NotJudged, fmt.Sprintf("%s is %s, over %s, but the generator was the limit of this run: it may be its doing", name, is, exact(atMostMS))
+		return NotJudged, fmt.Sprintf("%s is %s, over %s, but the generator was the limit of this run: it may be its doing", name, is, exactTime(atMostMS))
 	}
 	if s.Unqueued != nil && !s.Unqueued.over(l.figure, atMostMS) {
 		without := "without that it is unknown"
 		if ms, _ := s.Unqueued.figure(l.figure); ms != nil {
-			without = "without that it is " + exact(*ms)
+			without = "without that it is " + exactTime(*ms)
 		}
 		return NotJudged, fmt.Sprintf("%s is %s, over %s, but %s of %s waited for connections of their own clients, and %s",
-			name, is, exact(atMostMS), grouped(s.Requests.ClientQueued), requests(n), without)
+			name, is, exactTime(atMostMS), grouped(s.Requests.ClientQueued), requests(n), without)
 	}
-	return Exceeded, fmt.Sprintf("%s is %s, over the limit of %s", name, is, exact(atMostMS))
+	return Exceeded, fmt.Sprintf("%s is %s, over the limit of %s", name, is, exactTime(atMostMS))
 }
 
 func (l Limit) compareErrors(counts Requests, n uint64) (Outcome, string) {
@@ -204,13 +204,13 @@ func (l Limit) compareErrors(counts Requests, n uint64) (Outcome, string) {
 	case float64(failures) > l.share()*float64(n):
 		return Exceeded, says + ", over the limit of " + limit
 	case l.share() > 0 && float64(n)*l.share() < 1:
-		return NotJudged, fmt.Sprintf("%s, but fewer than %s do not show a share of %s", says, requests(l.fewest()), limit)
+		return NotJudged, fmt.Sprintf("%s, but fewer than %s do not show a share of %s", says, requests(l.fewestRequests()), limit)
 	}
 	return Kept, says + ", within " + limit
 }
 
-// fewest returns how many requests the figure takes.
-func (l Limit) fewest() uint64 {
+// fewestRequests returns how many requests the figure takes.
+func (l Limit) fewestRequests() uint64 {
 	switch {
 	case l.figure == limitErrors:
 		n := uint64(1 / l.share())
@@ -226,10 +226,10 @@ func (l Limit) fewest() uint64 {
 
 // Doubt returns why the limit of a run with so many requests at most will not be judged; "" if it may be.
 func (l Limit) Doubt(most uint64) string {
-	if l.figure == limitErrors && l.percent == 0 || most >= l.fewest() {
+	if l.figure == limitErrors && l.percent == 0 || most >= l.fewestRequests() {
 		return ""
 	}
-	return fmt.Sprintf("--fail-over %s will not be judged: it takes %s, and the run has %s at most", l.text, requests(l.fewest()), grouped(most))
+	return fmt.Sprintf("--fail-over %s will not be judged: it takes %s, and the run has %s at most", l.text, requests(l.fewestRequests()), grouped(most))
 }
 
 // figure returns a figure by its name, or, where it is censored, what it is at least.
@@ -248,9 +248,9 @@ func (s *Statistics) over(name string, ms float64) bool {
 
 func (l Limit) atMostMS() float64 { return float64(l.atMost.Microseconds()) / 1000 }
 
-// exact writes milliseconds with all their microseconds, in seconds from 1,000 ms on: a figure that is just over its
+// exactTime writes milliseconds with all their microseconds, in seconds from 1,000 ms on: a figure that is just over its
 // limit must not read like it.
-func exact(ms float64) string {
+func exactTime(ms float64) string {
 	value, unit := ms, " ms"
 	if ms >= 1000 {
 		value, unit = ms/1000, " s"
@@ -282,10 +282,10 @@ func (d *Dir) Unkeepable(most uint64) string {
 	defer d.tallyMu.Unlock()
 	for i := range d.tally.limits {
 		l := &d.tally.limits[i]
-		if room := l.room(most); l.broken > room && l.unkeepable == "" {
+		if room := l.mayBreak(most); l.broken > room && l.unkeepable == "" {
 			what := "failed"
 			if l.figure != limitErrors {
-				what = fmt.Sprintf("took over %s or failed", exact(l.atMostMS()))
+				what = fmt.Sprintf("took over %s or failed", exactTime(l.atMostMS()))
 			}
 			l.unkeepable = fmt.Sprintf("%s %s, and of the %s that the run has at most, %s may", requests(l.broken), what, grouped(most), grouped(room))
 		}

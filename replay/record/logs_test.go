@@ -264,7 +264,7 @@ func TestTimesInASentence(t *testing.T) {
 	for ms, want := range map[float64]string{
 		0.1234: "0.123 ms", 144: "144 ms", 999.4: "999 ms", 999.6: "1.00 s", 1970: "1.97 s", 39_260: "39.3 s", 1_234_567: "1235 s",
 	} {
-		if got := inUnits(ms); got != want {
+		if got := roundedTime(ms); got != want {
 			t.Errorf("%v ms: %q instead of %q", ms, got, want)
 		}
 	}

@@ -61,8 +61,8 @@ func (r *Record) Failed() bool {
 		r.Status >= 400 && r.LoggedStatus != 0 && r.LoggedStatus < 400
 }
 
-// neverSent reports whether a request waited for a connection of its own client until its time was up.
-func (r *Record) neverSent() bool {
+// wasNeverSent reports whether a request waited for a connection of its own client until its time was up.
+func (r *Record) wasNeverSent() bool {
 	return r.Flags&ClientQueued != 0 && r.Error == Timeout && r.TotalUS == 0
 }
 

@@ -141,11 +141,11 @@ func limited(lateMS, responseMS *float64) (bool, string) {
 	// Verdicts know by its first words that lateness is all (SENT_LATE in plimsoll/analysis/evidence/generator.py).
 	return true, fmt.Sprintf("the generator sent late: one request in a thousand by over %s, where the p99.9 response time is "+
 		"%s; use a lower --speed or --rate, stop other programs on this machine, or give the generator processor cores of its own",
-		inUnits(*lateMS), inUnits(*responseMS))
+		roundedTime(*lateMS), roundedTime(*responseMS))
 }
 
-// inUnits writes milliseconds with three significant figures, in seconds from 1,000 ms on.
-func inUnits(ms float64) string {
+// roundedTime writes milliseconds with three significant figures, in seconds from 1,000 ms on.
+func roundedTime(ms float64) string {
 	if ms < 999.5 {
 		return fmt.Sprintf("%.3g ms", ms)
 	}
@@ -193,7 +193,7 @@ func (t *tally) add(r *Record) {
 	unqueuedUS := r.ResponseUS()
 	if r.Flags&ClientQueued != 0 {
 		t.clientQueued++
-		if r.neverSent() {
+		if r.wasNeverSent() {
 			t.clientTimeouts++
 		}
 		t.clientWait.add(uint64(r.LagUS))
@@ -205,7 +205,7 @@ func (t *tally) add(r *Record) {
 	timeoutUS := uint64(t.timeout.Microseconds())
 	t.response.addOf(r, r.ResponseUS(), timeoutUS)
 	t.service.addOf(r, uint64(r.TotalUS), timeoutUS)
-	if t.unqueued != nil && !r.neverSent() {
+	if t.unqueued != nil && !r.wasNeverSent() {
 		t.unqueued.addOf(r, unqueuedUS, timeoutUS)
 	}
 	if r.Flags&Queued != 0 {

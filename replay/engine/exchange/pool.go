@@ -176,13 +176,13 @@ func (p *ConnectionPool) perClient(cl *client) int {
 // hasRoom reports whether one more connection may be opened. Where the cap is reached, the longest idle connection is
 // closed for it.
 func (p *ConnectionPool) hasRoom(cl *client) bool {
-	if oldest := p.idle.first; oldest != nil && p.open >= p.bounds.most() {
+	if oldest := p.idle.first; oldest != nil && p.open >= p.bounds.share() {
 		p.close(oldest)
 		if oldest.client != cl {
 			p.updateClient(oldest.client)
 		}
 	}
-	return p.open < p.bounds.most()
+	return p.open < p.bounds.share()
 }
 
 func (p *ConnectionPool) dial(cl *client, a *Attempt, now int64) {

@@ -118,7 +118,7 @@ func (m *mob) end(how int) {
 }
 
 // Every request is recorded, skipped or unsent, once; and a pool that is over keeps nothing.
-func TestALifeLosesNothing(t *testing.T) {
+func TestAPoolLosesNothing(t *testing.T) {
 	heard := ""
 	for seed := range 300 {
 		dice := rand.New(rand.NewPCG(uint64(seed), 1))

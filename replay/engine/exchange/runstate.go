@@ -88,8 +88,8 @@ type Bounds struct {
 	Count          *atomic.Int64 // of the connections that are open, of all pools; nil: nobody asks
 }
 
-// most returns this pool's share of the connections.
-func (b *Bounds) most() int {
+// share returns this pool's share of the connections.
+func (b *Bounds) share() int {
 	if b.Pools == nil {
 		return b.MaxConnections
 	}

@@ -158,7 +158,7 @@ func (p *ResponseParser) parseLine(line []byte) (err error) {
 		if len(line) > 0 {
 			return p.head.parseField(line)
 		}
-		p.headEnded()
+		p.endHead()
 	case inChunkSize:
 		size, ok := hexadecimal(line)
 		if !ok {
@@ -181,8 +181,8 @@ func (p *ResponseParser) parseLine(line []byte) (err error) {
 	return err
 }
 
-// headEnded decides what follows a head: another one after an interim response, a body, or nothing.
-func (p *ResponseParser) headEnded() {
+// endHead decides what follows a head: another one after an interim response, a body, or nothing.
+func (p *ResponseParser) endHead() {
 	h := &p.head
 	p.headBytes = 0
 	if h.status < 200 && h.status != 101 {

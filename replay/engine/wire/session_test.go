@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTold(t *testing.T) {
+func TestSessionInfo(t *testing.T) {
 	const end = "Content-Length: 0\r\n\r\n"
 	many := strings.Builder{}
 	for i := range 10_000 {
