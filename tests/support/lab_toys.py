@@ -1,7 +1,7 @@
-"""A toy driver, disk, saturator and observer, added as somebody would who extends the lab.
+"""A toy driver, disk, saturator, observer and tuning key, added as somebody would who extends the lab.
 
-Each is one file, and one line in its registry. That the report draws the observer is one line in another
-registry: analysis knows nothing of the lab.
+Each is one file, and one line in its registry; the key is a line alone. That the report draws the observer is
+one line in another registry: analysis knows nothing of the lab.
 """
 
 import shutil
@@ -20,12 +20,14 @@ FILES = [
 _KNOTS = r"""HostRow("wind", "wind", "kn", r"wind\.knots_count", 5, means="A storm.", look_at="the sky")"""
 DRAWN = f"""    HostSubject("wind", "The wind", "How it blows.", ({_KNOTS},)),\n"""
 
+SWELL = '    swell: int | None = Field(None, description="How high the waves are.")\n'
+
 
 def copy_with_toys(folder: Path) -> Path:
     """Return `folder` with a copy of this checkout in it that has the toys, and nothing else that is new."""
     shutil.copytree(ROOT / "plimsoll", folder / "plimsoll")
     shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("node_modules"))
-    for name in ("tests", "docs", "replay"):
+    for name in ("tests", "docs", "replay", "bin"):
         (folder / name).symlink_to(ROOT / name)
     for name, place, line, last in FILES:
         package = folder / "plimsoll" / place
@@ -33,6 +35,8 @@ def copy_with_toys(folder: Path) -> Path:
         _add_line(package / "__init__.py", line, last)
     rows = folder / "plimsoll" / "analysis" / "evidence" / "host_rows.py"
     _add_line(rows, DRAWN, "SUBJECTS = (\n")
+    keys = folder / "plimsoll" / "lab" / "tuning" / "keys.py"
+    _add_line(keys, SWELL, '    """Settings of the kernel\'s memory, in /proc/sys/vm."""\n\n')
     return folder
 
 

@@ -70,12 +70,19 @@ ROWS = [
     ("observers.md", "| `wind.knots_count` | | knots |"),
     ("report.md", "| The wind | wind (kn) | How it blows |"),
     ("stalls.md", "| wind | A storm. | the sky |"),
+    ("tuning.md", "| `vm.swell` | How high the waves are |"),
 ]
 WRONG = [
     ("a key that the toy has not", "port: 8123", "prot: 8123", "clone.prot: is not a known key"),
     ("a required key is missing", ", litres: 200", "", "disk.litres: is missing"),
     ("a kind that there is not", "kind: tide", "kind: flood", "tide"),
     ("an observer that there is not", "[wind, cpu]", "[rain]", "or wind"),
+    (
+        "a swell that is no number",
+        "8123}",
+        "8123}\n    tuning: {vm: {swell: high}}",
+        "tuning.vm.swell: must be",
+    ),
 ]
 Done = tuple[int, str, str]  # exit code, stdout, stderr
 
