@@ -42,7 +42,7 @@ _QUESTIONS = {
     "--disks": "Which disks? The present one first, each as NAME=/folder/on/it: sata=/rust/lab "
     "nvme=/tank/lab. For existing clones the name alone is enough.",
     "--duration": "How long may it take in all? For example 45m, 2h or 10h.",
-    "--limits": "By what limits? How much slower p99.9 may become, how slow it may be, how many more "
+    "--limits": "Which limits? How much slower p99.9 may become, how slow it may be, how many more "
     "requests may fail: 10% 800ms errors=0.1%",
 }
 

@@ -156,6 +156,6 @@ def test_it_asks_on_a_terminal_until_an_answer_is_right(tmp_path: Path) -> None:
         assert asked.wait(timeout=120) == 0, shown.decode()
     os.close(ours)
     text = shown.decode()
-    for says in ("1/5 Which log?", "5/5 By what limits?", "give at least", "very: is not a limit", "Wrote "):
+    for says in ("1/5 Which log?", "5/5 Which limits?", "give at least", "very: is not a limit", "Wrote "):
         assert says in text
     assert {path.name for path in folder.iterdir()} == {"lab.yml", "gates.yml"}
