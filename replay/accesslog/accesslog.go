@@ -279,14 +279,14 @@ func (r *Mismatch) Error() string {
 func (r *Mismatch) Clone(line []byte) *Mismatch {
 	c := *r
 	if len(r.Token) > 0 {
-		c.Token = []byte(without(redact.Line(string(line)), string(clip(r.Token, 256))))
+		c.Token = []byte(redactPart(redact.Line(string(line)), string(clip(r.Token, 256))))
 	}
 	return &c
 }
 
-// without returns a part of a line without secrets, by the line without them: what stands before a part may tell that it
-// is one.
-func without(safe, part string) string {
+// redactPart returns a part of a line without secrets, by the line without them: what stands before a part may tell
+// that it is one.
+func redactPart(safe, part string) string {
 	if strings.Contains(safe, part) {
 		return part
 	}

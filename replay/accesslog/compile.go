@@ -538,14 +538,14 @@ func (p *program) withFields(names string) *program {
 	for i := range q.ops {
 		q.ops[i].quotes = q.ops[i].kind != opLiteral // IIS Advanced Logging and others write texts with spaces in quotes
 	}
-	if lacks := lacking(fields); lacks != "" {
+	if lacks := missingFields(fields); lacks != "" {
 		q.ops = []op{{kind: opLack, set: lacks}}
 	}
 	return &q
 }
 
-// lacking says which field that a request needs is not among the named ones; "" for none.
-func lacking(fields []string) string {
+// missingFields says which field that a request needs is not among the named ones; "" for none.
+func missingFields(fields []string) string {
 	for _, name := range []string{"date", "time", "c-ip", "cs-method", "cs-uri-stem"} {
 		if !slices.Contains(fields, name) {
 			return "does not name " + name + ", which a request needs"

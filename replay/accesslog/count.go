@@ -312,7 +312,7 @@ func (t *timelines) add(c *chunk) {
 // tell adds strays and pauses to what was counted.
 func (t *timelines) tell(totals *Totals, longer time.Duration) {
 	for i, file := range t.files {
-		if strays := straysOf(i, file.stretches(LongPause)); strays != nil {
+		if strays := findStrays(i, file.stretches(LongPause)); strays != nil {
 			totals.Strays = append(totals.Strays, *strays)
 		}
 	}
@@ -359,8 +359,8 @@ const (
 	farAway     = 30 * 24 * time.Hour
 )
 
-// straysOf returns the strays among the stretches of a file, which are in the order of time; nil where it has none.
-func straysOf(file int, stretches []stretch) *Strays {
+// findStrays returns the strays among the stretches of a file, which are in the order of time; nil where it has none.
+func findStrays(file int, stretches []stretch) *Strays {
 	var all, most uint64
 	for _, s := range stretches {
 		all += s.requests
@@ -495,14 +495,14 @@ func (s *steps) add(c *chunk) {
 	if c.ends {
 		least = leastOfEnds
 	}
-	inside := stepsIn(c.file, c.stamps, stepLines, len(c.stamps)-stepLines, least)
+	inside := findSteps(c.file, c.stamps, stepLines, len(c.stamps)-stepLines, least)
 	const edge = 2*stepLines - 1
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &s.files[c.file]
 	f.found = append(f.found, inside...)
 	meet := func(tail, head []stamp) {
-		f.found = append(f.found, stepsIn(c.file, slices.Concat(tail, head), len(tail)-stepLines+1, len(tail)+stepLines-1, least)...)
+		f.found = append(f.found, findSteps(c.file, slices.Concat(tail, head), len(tail)-stepLines+1, len(tail)+stepLines-1, least)...)
 	}
 	begin, end := c.firstLine, c.firstLine+c.counts.Lines
 	head, tail := c.stamps[:min(edge, len(c.stamps))], c.stamps[max(0, len(c.stamps)-edge):]
@@ -520,8 +520,8 @@ func (s *steps) add(c *chunk) {
 	}
 }
 
-// stepsIn returns the steps before the lines from first to last.
-func stepsIn(file int, lines []stamp, first, last int, least time.Duration) []SetBack {
+// findSteps returns the steps before the lines from first to last.
+func findSteps(file int, lines []stamp, first, last int, least time.Duration) []SetBack {
 	var out []SetBack
 	for i := max(first, stepLines); i <= min(last, len(lines)-stepLines); i++ {
 		from, to := lines[i-1].ns, lines[i].ns

@@ -59,11 +59,11 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 		return f, trials, err
 	}
 	if name, _ := lookalike(lines); name == "" {
-		if f := behindPrefix(lines, strict); f != nil {
+		if f := detectBehindPrefix(lines, strict); f != nil {
 			return f, trials, nil
 		}
 	}
-	return nil, trials, undetected(lines, trials, lastFields(bytes.Join(all, []byte{'\n'})), strict)
+	return nil, trials, detectionError(lines, trials, lastFields(bytes.Join(all, []byte{'\n'})), strict)
 }
 
 // try reads lines with a format.
@@ -112,7 +112,7 @@ func countFields(r *Request) (n int) {
 	return n
 }
 
-func undetected(lines [][]byte, trials []Trial, fields []byte, strict bool) error {
+func detectionError(lines [][]byte, trials []Trial, fields []byte, strict bool) error {
 	var read []string
 	for _, t := range trials {
 		if t.Valid > 0 {
@@ -127,17 +127,17 @@ func undetected(lines [][]byte, trials []Trial, fields []byte, strict bool) erro
 		tried = fmt.Sprintf("first %d lines", len(lines))
 	}
 	why := fmt.Sprintf("tried %d presets on its %s: %s", len(trials), tried, strings.Join(read, ", "))
-	if lacks := lacking(strings.Fields(string(bytes.TrimPrefix(fields, []byte(fieldsPrefix))))); fields != nil && lacks != "" {
+	if lacks := missingFields(strings.Fields(string(bytes.TrimPrefix(fields, []byte(fieldsPrefix))))); fields != nil && lacks != "" {
 		return fmt.Errorf("%w (%s). Its %s line %s: have the server log date, time, c-ip, cs-method and cs-uri-stem",
 			ErrUnknownFormat, why, fieldsPrefix, lacks)
 	}
 	if first, last := ambiguous(lines); first != "" {
 		return fmt.Errorf("%w (%s). Two fields of it may be the client: use --format '%s' or --format '%s'%s",
-			ErrUnknownFormat, why, first, last, readings(lines, first, last))
+			ErrUnknownFormat, why, first, last, showReadings(lines, first, last))
 	}
 	if name, log := lookalike(lines); name != "" {
 		return fmt.Errorf("%w (%s). It looks like %s: use --format '%s' (make: FORMAT='%s')%s",
-			ErrUnknownFormat, why, name, log, log, readings(lines, log))
+			ErrUnknownFormat, why, name, log, log, showReadings(lines, log))
 	}
 	if fields == nil {
 		return fmt.Errorf("%w (%s). %s", ErrUnknownFormat, why, describe(lines, strict))
@@ -269,9 +269,9 @@ func wordsBeforeTime(line []byte) [][]byte {
 	}
 }
 
-// behindPrefix returns the format of a log like Apache's behind what another program writes before each line: syslog, a
-// container's runtime. It is nil where there is no such prefix, or the client may be elsewhere.
-func behindPrefix(lines [][]byte, strict bool) *Format {
+// detectBehindPrefix returns the format of a log like Apache's behind what another program writes before each line:
+// syslog, a container's runtime. It is nil where there is no such prefix, or the client may be elsewhere.
+func detectBehindPrefix(lines [][]byte, strict bool) *Format {
 	var best *Format
 	var most Trial
 	for _, line := range lines[:min(20, len(lines))] {
@@ -370,8 +370,8 @@ func ambiguous(lines [][]byte) (first, last string) {
 	return "", ""
 }
 
-// readings shows the first line as each of these formats reads it, and as the preset does that comes nearest.
-func readings(lines [][]byte, logs ...string) string {
+// showReadings shows the first line as each of these formats reads it, and as the preset does that comes nearest.
+func showReadings(lines [][]byte, logs ...string) string {
 	if len(logs) == 1 {
 		for _, preset := range []string{"COMBINED", "COMMON"} {
 			if f, err := Compile(Spec{Log: preset}); err == nil && f.Parse(lines[0], new(Request)) == nil {

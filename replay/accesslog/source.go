@@ -114,7 +114,7 @@ func expand(path string) ([]string, error) {
 func inspect(path string) (logFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return logFile{}, unopened(path, err)
+		return logFile{}, explainOpen(path, err)
 	}
 	opened, err := openPath(path)
 	if err != nil {
@@ -126,7 +126,7 @@ func inspect(path string) (logFile, error) {
 	return logFile{path: path, size: info.Size()}, opened.Close()
 }
 
-func unopened(path string, err error) error {
+func explainOpen(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s does not exist: check the name (%w)", path, fs.ErrNotExist)

@@ -35,7 +35,7 @@ func describe(lines [][]byte, strict bool) string {
 		return "It is XML: " + quoted(line) + ". Export the log as text, one line a request"
 	case at > 0 && json.Valid(line[at:]):
 		log := "FORMAT"
-		g := guessOf(line[at:])
+		g := guessFormat(line[at:])
 		if _, err := Compile(Spec{Log: g.log}); err == nil {
 			log = "'" + g.log + "'"
 		}
@@ -45,7 +45,7 @@ func describe(lines [][]byte, strict bool) string {
 	case !anyMethod.Match(line):
 		return "None of these lines has a method such as GET, the first is " + quoted(line) + ". Give a log that has the method"
 	}
-	g := guessOf(line)
+	g := guessFormat(line)
 	if f, err := g.compile(); err == nil {
 		if t := f.try(lines); 2*t.Valid > t.Lines {
 			return fmt.Sprintf("By its look, --format '%s' (make: FORMAT='%s') reads %d of them. Check how it takes the first:\n%s",
@@ -82,7 +82,7 @@ func kinds(lines [][]byte, strict bool) string {
 	for len(said) < most && len(rest) > 0 {
 		tried := known
 		if at := slices.IndexFunc(rest, anyMethod.Match); at >= 0 {
-			if f, err := guessOf(rest[at]).compile(); err == nil {
+			if f, err := guessFormat(rest[at]).compile(); err == nil {
 				tried = append(slices.Clone(known), f)
 			}
 		}
@@ -133,7 +133,7 @@ func (g *guess) lacks() string {
 	return "Its fields are not where its other lines have them"
 }
 
-func guessOf(line []byte) *guess {
+func guessFormat(line []byte) *guess {
 	g := &guess{line: string(line), have: map[string]bool{}}
 	if line[0] == '{' {
 		g.readJSON(line)
@@ -223,7 +223,7 @@ func (g *guess) named(text string) (piece, specifier string) {
 	if strings.HasPrefix(text[at:], ": ") {
 		between = ": "
 	}
-	if specifier = g.called(text[:at], text[at+len(between):]); specifier == "" {
+	if specifier = g.matchName(text[:at], text[at+len(between):]); specifier == "" {
 		return "[%^]", "%^"
 	}
 	g.have[specifier] = true
@@ -245,8 +245,8 @@ var fieldNames = [...]struct{ specifier, names string }{
 	{"%T", "requesttime"},
 }
 
-// called returns the specifier of a field with this name, "" for none that is known, or is known already.
-func (g *guess) called(name, text string) string {
+// matchName returns the specifier of a field with this name, "" for none that is known, or is known already.
+func (g *guess) matchName(name, text string) string {
 	for _, field := range fieldNames {
 		if slices.Contains(strings.Fields(field.names), plainName(name)) && !g.have[field.specifier] && fits(field.specifier, text) {
 			return field.specifier
@@ -319,7 +319,7 @@ func (g *guess) columns() string {
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	safe := redact.Line(g.line)
 	for _, row := range g.rows {
-		fmt.Fprintf(table, "  %s\t%s\n", row[0], quoted([]byte(without(safe, row[1]))))
+		fmt.Fprintf(table, "  %s\t%s\n", row[0], quoted([]byte(redactPart(safe, row[1]))))
 	}
 	_ = table.Flush()
 	return strings.TrimRight(out.String(), "\n")

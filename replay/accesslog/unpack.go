@@ -19,7 +19,7 @@ import (
 func openPath(path string) (*openFile, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, unopened(path, err)
+		return nil, explainOpen(path, err)
 	}
 	if info, err := file.Stat(); err == nil && info.IsDir() {
 		file.Close()

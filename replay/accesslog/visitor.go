@@ -38,7 +38,7 @@ func (s *Source) VisitorField(f *Format) (found VisitorField, ok bool) {
 	if err != nil || strings.Contains(f.log, "~h") || !strings.Contains(f.log, "%h") {
 		return found, false
 	}
-	requests, clients := f.clientsOf(lines)
+	requests, clients := f.parseClients(lines)
 	names := 0
 	for client := range clients {
 		if !isAddress([]byte(client)) {
@@ -75,8 +75,8 @@ func (s *Source) VisitorField(f *Format) (found VisitorField, ok bool) {
 	return found, false
 }
 
-// clientsOf reads lines: their requests, nil for a line that is not one, and the clients that there are.
-func (f *Format) clientsOf(lines [][]byte) (requests []*Request, clients map[string]bool) {
+// parseClients reads lines: their requests, nil for a line that is not one, and the clients that there are.
+func (f *Format) parseClients(lines [][]byte) (requests []*Request, clients map[string]bool) {
 	requests, clients = make([]*Request, len(lines)), map[string]bool{}
 	for i, line := range lines {
 		var r Request

@@ -34,7 +34,7 @@ It completes the word replay, also with a path before it: bin/replay.`
 
 // Run prints the script.
 func (c *Completion) Run(s cli.Streams, ctx *kong.Context) error {
-	text, err := script(c.Shell, programOf(ctx.Model))
+	text, err := script(c.Shell, readProgram(ctx.Model))
 	if err != nil {
 		return cli.UsageError{Err: err}
 	}
@@ -56,7 +56,7 @@ func (c *Reference) Run(s cli.Streams, ctx *kong.Context) error {
 	return cli.PrintJSON(s.Out, struct {
 		Program
 		Formats []formatRow `json:"formats"`
-	}{programOf(ctx.Model), formatRows()})
+	}{readProgram(ctx.Model), formatRows()})
 }
 
 // formatRow is a row of the tables in docs/log-formats.md. A format without a name has no name, but a label.
@@ -115,23 +115,23 @@ type Flag struct {
 	Words []string `json:"words"`
 }
 
-// programOf returns what kong knows of a program. What is hidden is left out.
-func programOf(app *kong.Application) Program {
-	program := Program{Name: app.Name, Help: app.Help, Flags: flagsOf(app.Node)}
+// readProgram returns what kong knows of a program. What is hidden is left out.
+func readProgram(app *kong.Application) Program {
+	program := Program{Name: app.Name, Help: app.Help, Flags: readFlags(app.Node)}
 	for _, node := range app.Children {
 		if node.Type != kong.CommandNode || node.Hidden {
 			continue
 		}
-		command := Command{Name: node.Name, Help: node.Help, Detail: node.Detail, Usage: node.Summary(), Flags: flagsOf(node)}
+		command := Command{Name: node.Name, Help: node.Help, Detail: node.Detail, Usage: node.Summary(), Flags: readFlags(node)}
 		if len(node.Positional) > 0 {
-			command.Words = enumOf(node.Positional[0])
+			command.Words = enumWords(node.Positional[0])
 		}
 		program.Commands = append(program.Commands, command)
 	}
 	return program
 }
 
-func flagsOf(node *kong.Node) []Flag {
+func readFlags(node *kong.Node) []Flag {
 	flags := []Flag{}
 	for _, flag := range node.Flags {
 		if flag.Hidden {
@@ -139,7 +139,7 @@ func flagsOf(node *kong.Node) []Flag {
 		}
 		one := Flag{Name: flag.Name, Help: strings.TrimSpace(flag.Help)}
 		if !flag.IsBool() && !flag.IsCounter() {
-			one.Value, one.Words = flag.FormatPlaceHolder(), enumOf(flag.Value)
+			one.Value, one.Words = flag.FormatPlaceHolder(), enumWords(flag.Value)
 		}
 		flags = append(flags, one)
 		if flag.Tag.Negatable != "" {
@@ -149,7 +149,7 @@ func flagsOf(node *kong.Node) []Flag {
 	return flags
 }
 
-func enumOf(value *kong.Value) []string {
+func enumWords(value *kong.Value) []string {
 	if value.Enum == "" {
 		return nil
 	}
@@ -172,8 +172,8 @@ func sentence(help string) string {
 	return strings.TrimSuffix(first, ".")
 }
 
-// quoted returns a word in single quotes, for bash and zsh.
-func quoted(word string) string {
+// quote returns a word in single quotes, for bash and zsh.
+func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
@@ -245,7 +245,7 @@ func zsh(p Program) string {
 	fmt.Fprintf(&b, "# Completion of %s for zsh. In ~/.zshrc, after compinit: source <(%s completion zsh)\n", p.Name, p.Name)
 	fmt.Fprintf(&b, "_%s() {\n    local -a commands\n    local state line\n    commands=(\n", p.Name)
 	for _, c := range p.Commands {
-		fmt.Fprintf(&b, "        %s\n", quoted(c.Name+":"+strings.ReplaceAll(sentence(c.Help), ":", `\:`)))
+		fmt.Fprintf(&b, "        %s\n", quote(c.Name+":"+strings.ReplaceAll(sentence(c.Help), ":", `\:`)))
 	}
 	b.WriteString("    )\n    _arguments -C \\\n")
 	zshFlags(&b, p.Flags, "        ")
@@ -275,7 +275,7 @@ func zshFlags(b *strings.Builder, flags []Flag, indent string) {
 		case f.Value != "":
 			spec = fmt.Sprintf("*--%s=[%s]: :_files", f.Name, help)
 		}
-		fmt.Fprintf(b, "%s%s \\\n", indent, quoted(spec))
+		fmt.Fprintf(b, "%s%s \\\n", indent, quote(spec))
 	}
 }
 
@@ -283,7 +283,7 @@ func fish(p Program) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Completion of %s for fish. In ~/.config/fish/config.fish: %s completion fish | source\n", p.Name, p.Name)
 	for _, c := range p.Commands {
-		fmt.Fprintf(&b, "complete -c %s -n __fish_use_subcommand -f -a %s -d %s\n", p.Name, c.Name, fishQuoted(sentence(c.Help)))
+		fmt.Fprintf(&b, "complete -c %s -n __fish_use_subcommand -f -a %s -d %s\n", p.Name, c.Name, quoteForFish(sentence(c.Help)))
 	}
 	fishFlags(&b, p.Name, "__fish_use_subcommand", p.Flags)
 	for _, c := range p.Commands {
@@ -305,11 +305,11 @@ func fishFlags(b *strings.Builder, program, condition string, flags []Flag) {
 		case f.Value != "":
 			value = " -r"
 		}
-		fmt.Fprintf(b, "complete -c %s -n %s -l %s%s -d %s\n", program, condition, f.Name, value, fishQuoted(sentence(f.Help)))
+		fmt.Fprintf(b, "complete -c %s -n %s -l %s%s -d %s\n", program, condition, f.Name, value, quoteForFish(sentence(f.Help)))
 	}
 }
 
-// fishQuoted returns a word in single quotes, in which fish knows \\ and \'.
-func fishQuoted(word string) string {
+// quoteForFish returns a word in single quotes, in which fish knows \\ and \'.
+func quoteForFish(word string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(word) + "'"
 }

@@ -55,7 +55,7 @@ func (c *Lag) Run(s cli.Streams) error {
 	if c.Duration < lagLeast || c.Duration > lagLongest {
 		return cli.UsageError{Err: fmt.Errorf("--duration: %s is out of range, give %s to %s", c.Duration, lagLeast, lagLongest)}
 	}
-	result := lagOf(punctual.MeasureLateness(c.Duration, lagApart), c.Duration)
+	result := summarizeLag(punctual.MeasureLateness(c.Duration, lagApart), c.Duration)
 	if err := result.print(s.Out, c.JSON); err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (r lagResult) print(out io.Writer, asJSON bool) error {
 	return err
 }
 
-// lagOf returns the exact percentiles of how late a thread woke, in nanoseconds, and whether that is in time.
-func lagOf(late []int64, lasts time.Duration) lagResult {
+// summarizeLag returns the exact percentiles of how late a thread woke, in nanoseconds, and whether that is in time.
+func summarizeLag(late []int64, lasts time.Duration) lagResult {
 	slices.Sort(late)
 	at := func(permille int) float64 { // in whole numbers: 0.999 is not a binary fraction
 		rank := (permille*len(late) + 999) / 1000

@@ -10,13 +10,13 @@ func TestPercentilesOfLag(t *testing.T) {
 	for i := range late {
 		late[i] = int64(2000-i) * 1000
 	}
-	got := lagOf(late, 2*time.Second)
+	got := summarizeLag(late, 2*time.Second)
 	want := lagResult{DurationS: 2, Wakes: 2000, LagMS: lagPercentiles{P50: 1, P99: 1.98, P999: 1.998, Max: 2}}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	few := lagResult{DurationS: 1, Wakes: 3, LagMS: lagPercentiles{P50: 2, P99: 3, P999: 3, Max: 3}}
-	if got := lagOf([]int64{3e6, 1e6, 2e6}, time.Second); got != few {
+	if got := summarizeLag([]int64{3e6, 1e6, 2e6}, time.Second); got != few {
 		t.Errorf("a rank between two is the upper one: got %+v, want %+v", got, few)
 	}
 	for _, each := range []struct {
@@ -33,7 +33,7 @@ func TestPercentilesOfLag(t *testing.T) {
 		if each.slowNS != 1e9 {
 			late[1] = each.slowNS
 		}
-		if got := lagOf(late, time.Second); got.InTime != each.inTime {
+		if got := summarizeLag(late, time.Second); got.InTime != each.inTime {
 			t.Errorf("%s: %+v", each.why, got)
 		}
 	}

@@ -76,7 +76,7 @@ func (c *Origin) Run(s cli.Streams) error {
 
 func (c *Origin) serve(ctx context.Context, s cli.Streams) error {
 	catalog := origin.NewCatalog(origin.Limits{Targets: c.MaxTargets, Bytes: int64(c.MaxBytes)})
-	if err := c.feed(ctx, s, catalog); err != nil {
+	if err := c.readLogs(ctx, s, catalog); err != nil {
 		return err
 	}
 	folder, err := origin.OpenFolder(c.Root)
@@ -92,7 +92,7 @@ func (c *Origin) serve(ctx context.Context, s cli.Streams) error {
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return cli.UsageError{Err: fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT",
-			c.Listen, inner(err))}
+			c.Listen, systemError(err))}
 	}
 	var certificate *tls.Certificate
 	if c.TLS {
@@ -111,8 +111,8 @@ func (c *Origin) serve(ctx context.Context, s cli.Streams) error {
 	return origin.Serve(ctx, l, catalog.Handler(folder), certificate)
 }
 
-// feed reads the logs into the catalog. Targets are what the server received, as a replay sends them.
-func (c *Origin) feed(ctx context.Context, s cli.Streams, catalog *origin.Catalog) error {
+// readLogs reads the logs into the catalog. Targets are what the server received, as a replay sends them.
+func (c *Origin) readLogs(ctx context.Context, s cli.Streams, catalog *origin.Catalog) error {
 	spec, err := c.Spec()
 	if err != nil {
 		return err
@@ -173,8 +173,8 @@ func warn(w io.Writer, stats origin.Stats) {
 	}
 }
 
-// inner returns the system's error without the words about sockets around it.
-func inner(err error) error {
+// systemError returns the system's error without the words about sockets around it.
+func systemError(err error) error {
 	var call *os.SyscallError
 	if errors.As(err, &call) {
 		return call.Err

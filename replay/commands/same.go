@@ -172,7 +172,7 @@ func (c *Same) Run(s cli.Streams) error {
 	defer release()
 	logs, err := c.OpenLogs(stop, s, c.Logs, 0, "auto", true)
 	if err != nil {
-		return ended(stop, err)
+		return interruptedOr(stop, err)
 	}
 	defer logs.Close()
 	sides, err := c.targets(stop)
@@ -186,7 +186,7 @@ func (c *Same) Run(s cli.Streams) error {
 	}
 	result := c.result(plan, logs, sides)
 	if result.Chosen, err = comparison.Count(stop); err != nil {
-		return ended(stop, cli.UsageError{Err: err})
+		return interruptedOr(stop, cli.UsageError{Err: err})
 	}
 	result.Pages.Total = result.Chosen.Pages
 	if result.Pages.Total == 0 {
@@ -243,8 +243,8 @@ func (c *Same) compare(stop, abort context.Context, s cli.Streams, comparison *s
 	return cli.Unknown{Err: errors.New(result.Says)}
 }
 
-// ended returns the error of what was interrupted.
-func ended(ctx context.Context, err error) error {
+// interruptedOr returns the error of what was interrupted.
+func interruptedOr(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return cli.Unknown{Err: cli.ErrInterrupted}
 	}
@@ -267,7 +267,7 @@ func (c *Same) targets(ctx context.Context) (sides [2]*target.Target, err error)
 		sides[i] = to
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return sides, ended(ctx, cli.UsageError{Err: err})
+		return sides, interruptedOr(ctx, cli.UsageError{Err: err})
 	}
 	if sides[0].URL == sides[1].URL && slices.Equal(sides[0].Addresses, sides[1].Addresses) {
 		return sides, cli.UsageError{Err: fmt.Errorf("--baseline and --candidate are the same site, %s at %s: give two, or two addresses with --candidate-connect-to",

@@ -154,7 +154,7 @@ func (i *instance) run(log *openLog) (record.Summary, string, error) {
 	if err := divide(i.vu.Context(), log.setup); err != nil {
 		return record.Summary{}, "", err
 	}
-	stop, release := stopping(i.vu.Context())
+	stop, release := stopContext(i.vu.Context())
 	defer release()
 	warn := logWriter{state.Logger}
 	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: warn}
@@ -191,8 +191,8 @@ func (i *instance) run(log *openLog) (record.Summary, string, error) {
 	return summary, replay.Dir.Path(), err
 }
 
-// stopping ends when k6 ends the iteration, with the cause that a run directory knows.
-func stopping(ctx context.Context) (stop context.Context, release func()) {
+// stopContext ends when k6 ends the iteration, with the cause that a run directory knows.
+func stopContext(ctx context.Context) (stop context.Context, release func()) {
 	stop, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() { cancel(cli.ErrInterrupted) })
 	return stop, func() {

@@ -118,7 +118,7 @@ type Signs struct {
 // Marks reports whether a request of a client says that this is a member. target is the request's, as it was sent.
 func (s *Signs) Marks(r *accesslog.Request, client uint32, target []byte) bool {
 	if s.Share > 0 {
-		return s.drawn(client)
+		return s.isDrawn(client)
 	}
 	if len(r.User) > 0 || s.isLogin(r, target) || isAdminPage(r, target) {
 		return true
@@ -131,8 +131,8 @@ func (s *Signs) Marks(r *accesslog.Request, client uint32, target []byte) bool {
 	return false
 }
 
-// drawn reports whether a client is among the share, the same in every run with this seed.
-func (s *Signs) drawn(client uint32) bool {
+// isDrawn reports whether a client is among the share, the same in every run with this seed.
+func (s *Signs) isDrawn(client uint32) bool {
 	var text [12]byte
 	binary.LittleEndian.PutUint64(text[:], uint64(s.Seed))
 	binary.LittleEndian.PutUint32(text[8:], client)

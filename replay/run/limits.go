@@ -35,9 +35,9 @@ func (c *Settings) limits() ([]record.Limit, error) {
 	return limits, errors.Join(wrong...)
 }
 
-// judged returns the limits that this instance judges: all, unless others have a share of the run. Then they are judged
-// over the records of all, by plimsoll merge.
-func (s *Setup) judged() []record.Limit {
+// limitsToJudge returns the limits that this instance judges: all, unless others have a share of the run. Then they
+// are judged over the records of all, by plimsoll merge.
+func (s *Setup) limitsToJudge() []record.Limit {
 	if s.Shard != nil && s.Shard.Of > 1 {
 		return nil
 	}

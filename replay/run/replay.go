@@ -306,7 +306,7 @@ func (c *Settings) createDir(setup *Setup, l *traffic.Logs, to *target.Target) (
 	if err != nil {
 		return nil, err
 	}
-	dir, err := record.Create(path, run, record.Options{GrinderLog: c.GrinderLog, HDRLog: c.HDRLog, Limits: setup.judged()})
+	dir, err := record.Create(path, run, record.Options{GrinderLog: c.GrinderLog, HDRLog: c.HDRLog, Limits: setup.limitsToJudge()})
 	if err != nil {
 		return nil, err
 	}

@@ -305,7 +305,7 @@ var loadSettings = []loadSetting{
 	{"log_time_zone", []string{"TZ"}, func(g loadInputs) any { return g.logs.Format.Spec().TZ }},
 	{"strict_hosts", []string{"StrictHosts"}, func(g loadInputs) any { return g.logs.Format.Spec().StrictHosts }},
 	{"log_times_are", []string{"LogTime"}, func(g loadInputs) any { return g.logs.TimesAre() }},
-	{"clients", []string{"Clients"}, func(g loadInputs) any { return spread(g.setup.census) }},
+	{"clients", []string{"Clients"}, func(g loadInputs) any { return describeSpread(g.setup.census) }},
 	{"methods", []string{"Methods"}, func(g loadInputs) any { return slices.Sorted(maps.Keys(g.setup.plan.Methods)) }},
 	{"replace_fields", []string{"ReplaceField"}, func(g loadInputs) any { return g.setup.plan.Forms.Names() }},
 	{"include", []string{"Include"}, func(g loadInputs) any { return texts(g.Include) }},
@@ -358,8 +358,8 @@ func (c *Settings) load(s *Setup, l *traffic.Logs) (*record.Load, error) {
 	return record.NewLoad(settings)
 }
 
-// spread returns whether clients are the log's own, or how many stand for proxies.
-func spread(c traffic.Census) string {
+// describeSpread returns whether clients are the log's own, or how many stand for proxies.
+func describeSpread(c traffic.Census) string {
 	if c.Over == 0 {
 		return "log"
 	}

@@ -82,7 +82,7 @@ func (c *Settings) startOrigin(ctx context.Context, s cli.Streams, l *traffic.Lo
 		_ = cmd.Wait()
 	}
 	defer context.AfterFunc(ctx, func() { _ = leash.Close() })()
-	address, err := listening(ready)
+	address, err := readAddress(ready)
 	if err != nil {
 		stop()
 		return "", nil, cli.UsageError{Err: errors.New("the embedded origin did not start, for the reason above: give --target to replay against your own server")}
@@ -103,8 +103,8 @@ func (c *Settings) originArgs(root string, l *traffic.Logs) []string {
 	return args
 }
 
-// listening reads the origin's first line, and returns the address on which it listens.
-func listening(r io.Reader) (string, error) {
+// readAddress reads the origin's first line, and returns the address on which it listens.
+func readAddress(r io.Reader) (string, error) {
 	line, err := bufio.NewReader(r).ReadBytes('\n')
 	if err != nil {
 		return "", err
@@ -123,7 +123,7 @@ var reading = []string{"GET", "HEAD", "OPTIONS", "TRACE"}
 
 // mayWrite refuses to change a site that is not on this machine, unless that is allowed.
 func (r *Replay) mayWrite() error {
-	method := changing(r.setup.plan.Methods)
+	method := firstChanging(r.setup.plan.Methods)
 	if method == "" || r.command.AllowWrites || isLoopback(r.target.Addresses[0]) {
 		return nil
 	}
@@ -131,8 +131,8 @@ func (r *Replay) mayWrite() error {
 		method, r.target.URL)}
 }
 
-// changing returns the first method that may change a site; "" if none does.
-func changing(methods map[string]bool) string {
+// firstChanging returns the first method that may change a site; "" if none does.
+func firstChanging(methods map[string]bool) string {
 	for _, method := range slices.Sorted(maps.Keys(methods)) {
 		if !slices.Contains(reading, method) {
 			return method

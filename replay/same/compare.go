@@ -251,7 +251,7 @@ func distinct(ctx context.Context, logs *traffic.Logs, choice Choice, use func(p
 		}
 		seen[key] = struct{}{}
 		switch {
-		case !choice.draws(path):
+		case !choice.isDrawn(path):
 			found.LeftOut[LeftSample]++
 		case choice.Limit > 0 && found.Pages >= choice.Limit:
 			found.LeftOut[LeftLimit]++
@@ -298,8 +298,8 @@ func matches(patterns []*regexp.Regexp, path []byte, without bool) bool {
 	return len(patterns) == 0 && without
 }
 
-// draws reports whether a page is in the sample: the same pages for the same seed, in any log.
-func (c *Choice) draws(path []byte) bool {
+// isDrawn reports whether a page is in the sample: the same pages for the same seed, in any log.
+func (c *Choice) isDrawn(path []byte) bool {
 	if c.Sample >= 1 {
 		return true
 	}

@@ -222,8 +222,8 @@ type Pacing struct {
 }
 
 // Pace gives each entry its due instant: (logged start − first logged start) / speed, or the next multiple of 1/rate.
-// Due instants never decrease. A longer pause than PauseNS is shortened to it. The source is asked for a new sequence for each loop; the pause between two loops is the
-// log's mean distance between requests.
+// Due instants never decrease. A longer pause than PauseNS is shortened to it. The source is asked for a new sequence
+// for each loop; the pause between two loops is the log's mean distance between requests.
 func Pace[T any](source func() Seq[T], pacing Pacing, notes *Notes) Seq[T] {
 	return func(yield func(Entry[T]) bool) {
 		p := pacer{pacing: pacing, notes: notes}

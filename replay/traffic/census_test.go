@@ -141,7 +141,7 @@ func TestProxiesAreSpread(t *testing.T) {
 	for _, client := range all {
 		requests[client]++
 	}
-	own := clientOf([]byte("198.51.100.7"), []byte(browser))
+	own := numberClient([]byte("198.51.100.7"), []byte(browser))
 	if requests[own] != 300 || len(requests) != 1+census.Over {
 		t.Errorf("%d clients of %d, the other one has %d of 300 requests", len(requests), 1+census.Over, requests[own])
 	}

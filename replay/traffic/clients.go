@@ -14,8 +14,8 @@ import (
 	"plimsoll/replay/route"
 )
 
-// clientOf numbers a client by a hash of its address and user agent: the same in every run and on every machine.
-func clientOf(host, agent []byte) uint32 {
+// numberClient numbers a client by a hash of its address and user agent: the same in every run and on every machine.
+func numberClient(host, agent []byte) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write(host)
 	_, _ = h.Write([]byte{0})
@@ -66,16 +66,16 @@ func (s Share) Of(client uint32) int {
 	if s.bounds == nil {
 		return 0
 	}
-	place := uint64(mixed(client))
+	place := uint64(mixBits(client))
 	return sort.Search(len(s.bounds), func(i int) bool { return s.bounds[i] > place }) - 1
 }
 
-// mine reports whether this instance sends the requests of a client.
-func (s Share) mine(client uint32) bool { return s.bounds == nil || s.Of(client) == s.index }
+// isMine reports whether this instance sends the requests of a client.
+func (s Share) isMine(client uint32) bool { return s.bounds == nil || s.Of(client) == s.index }
 
-// mixed spreads the numbers of clients evenly, one to one: the finalizer of MurmurHash3 (Appleby, public domain). The
+// mixBits spreads the numbers of clients evenly, one to one: the finalizer of MurmurHash3 (Appleby, public domain). The
 // hash that numbers clients does not do that for its high bits, which here decide.
-func mixed(h uint32) uint32 {
+func mixBits(h uint32) uint32 {
 	h ^= h >> 16
 	h *= 0x85ebca6b
 	h ^= h >> 13
@@ -102,10 +102,10 @@ func (l *Logs) Marked(
 	}
 	var clients []uint32
 	t := New(plan, l, noCounter{}, route.New(nil))
-	t.eachOnce(func(hit *exchange.LoggedRequest) bool {
-		if marked[hit.Client] {
-			clients = append(clients, hit.Client)
-			delete(marked, hit.Client)
+	t.eachOnce(func(request *exchange.LoggedRequest) bool {
+		if marked[request.Client] {
+			clients = append(clients, request.Client)
+			delete(marked, request.Client)
 		}
 		return len(marked) > 0 && ctx.Err() == nil
 	})
@@ -121,28 +121,28 @@ func (l *Logs) Senders(ctx context.Context, plan Plan) ([]uint32, error) {
 		return nil, nil
 	}
 	return l.Marked(ctx, plan, func(r *accesslog.Request, _ uint32, _ []byte) bool {
-		method := methodOf(r.Method)
+		method := methodText(r.Method)
 		return len(r.Body) > 0 && carries(method) && plan.Methods[method]
 	})
 }
 
 // eachOnce calls use with what one loop through the log sends, until it returns false.
-func (t *Traffic) eachOnce(use func(hit *exchange.LoggedRequest) bool) {
+func (t *Traffic) eachOnce(use func(request *exchange.LoggedRequest) bool) {
 	t.plan.Loops = 1
 	if t.plan.Users {
-		for e := range t.shared(t.ordered()) {
+		for e := range t.applyShare(t.ordered()) {
 			if !use(e.Value) {
 				return
 			}
 		}
 		return
 	}
-	shots := t.Unpaced
+	attempts := t.Unpaced
 	if t.plan.Speed > 0 {
-		shots = t.Paced
+		attempts = t.Paced
 	}
-	for shot := range shots() {
-		if !use(shot.LoggedRequest) {
+	for attempt := range attempts() {
+		if !use(attempt.LoggedRequest) {
 			return
 		}
 	}

@@ -60,7 +60,7 @@ func (c *clocks) add(r *accesslog.Request, client uint32) {
 		of = address[slash:]
 	}
 	of, _, _ = bytes.Cut(of, []byte("#"))
-	key := uint64(client)<<32 | uint64(clientOf(of, nil))
+	key := uint64(client)<<32 | uint64(numberClient(of, nil))
 	view := c.pages[key]
 	switch {
 	case asset && view.assetFile == 0:
@@ -116,9 +116,9 @@ func (c *clocks) measure(file, other int, gapNS int64, client uint32) {
 	c.over = c.files == 2 && len(c.gaps[pair]) == mostPairs
 }
 
-// apart returns by how much the clock of each log is ahead of the first one's that shows it, in nanoseconds; 0 where it is
-// not, or where nothing shows.
-func (c *clocks) apart() []int64 {
+// measureOffsets returns by how much the clock of each log is ahead of the first one's that shows it, in nanoseconds;
+// 0 where it is not, or where nothing shows.
+func (c *clocks) measureOffsets() []int64 {
 	ahead := make([]int64, c.files)
 	for file := 1; file < c.files; file++ {
 		for earlier := range file {

@@ -64,7 +64,7 @@ func goldenOf(t *testing.T, address, agent []byte) goldenClient {
 		many = append(many, big.NewRat(int64(i), 64).RatString())
 	}
 	sequences = append(sequences, strings.Join(many, ","))
-	out := goldenClient{Address: address, UserAgent: agent, Client: clientOf(address, agent), Owners: map[string]int{}}
+	out := goldenClient{Address: address, UserAgent: agent, Client: numberClient(address, agent), Owners: map[string]int{}}
 	for _, sequence := range sequences {
 		share, err := NewShare(rats(strings.Split(sequence, ",")...), 0)
 		if err != nil {

@@ -93,7 +93,7 @@ func (s *ImportedLog) entries(ctx context.Context) schedule.Seq[served] {
 	t := s.traffic
 	return func(yield func(schedule.Entry[served]) bool) {
 		err := t.logs.source.Each(ctx, t.logs.Format, &t.logs.Totals, func(r *accesslog.Request) bool {
-			if !t.wanted(r) {
+			if !t.isWanted(r) {
 				return true
 			}
 			if why := t.unserved(r); why != "" {
@@ -105,7 +105,7 @@ func (s *ImportedLog) entries(ctx context.Context) schedule.Seq[served] {
 			}
 			s.Finest = units[s.finestAt]
 			return yield(schedule.Entry[served]{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: served{
-				bytes: max(0, r.Bytes), line: record.PackLine(r.File, r.Line), client: clientOf(r.Host, r.UserAgent),
+				bytes: max(0, r.Bytes), line: record.PackLine(r.File, r.Line), client: numberClient(r.Host, r.UserAgent),
 				route: t.routes.Route(r.Target), status: r.Status, http2: string(r.Protocol) == "HTTP/2",
 			}})
 		})

@@ -206,7 +206,7 @@ func (l *Logs) EachGet(ctx context.Context, use func(target, vhost []byte, isGet
 	var target []byte
 	return l.source.Each(ctx, l.Format, nil, func(r *accesslog.Request) bool {
 		target = accesslog.Unescape(target[:0], r.Target, style)
-		method := methodOf(r.Method)
+		method := methodText(r.Method)
 		if method == "" && !l.hasMethod {
 			method = "GET"
 		}

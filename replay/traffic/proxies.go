@@ -70,9 +70,9 @@ func (l *Logs) Census(ctx context.Context, plan Plan, capacity Capacity) (Census
 	from, to := t.fromTo()
 	clocks := newClocks(len(l.named))
 	err := l.source.Each(ctx, l.Format, &l.Totals, func(r *accesslog.Request) bool {
-		method := methodOf(r.Method)
+		method := methodText(r.Method)
 		known := method == "" && !l.hasMethod || plan.Methods[method]
-		if known && r.TimeNS >= from && r.TimeNS < to && t.wanted(r) {
+		if known && r.TimeNS >= from && r.TimeNS < to && t.isWanted(r) {
 			clocks.add(r, c.add(r))
 		}
 		return plan.Limit == 0 || c.requests < plan.Limit
@@ -80,7 +80,7 @@ func (l *Logs) Census(ctx context.Context, plan Plan, capacity Capacity) (Census
 	if err != nil {
 		return Census{}, Spread{}, err
 	}
-	l.AheadNS = clocks.apart()
+	l.AheadNS = clocks.measureOffsets()
 	found, over := c.result(capacity)
 	return found, Spread{over, uint64(plan.Seed)}, nil
 }
@@ -127,13 +127,13 @@ type watchedClient struct {
 // add counts a request, and returns the number of its client.
 func (c *census) add(r *accesslog.Request) (client uint32) {
 	c.requests++
-	key := clientOf(r.Host, nil)
+	key := numberClient(r.Host, nil)
 	a := c.addresses[key]
 	if a == nil && len(c.addresses) < mostAddresses {
 		a = &address{}
 		c.addresses[key] = a
 	}
-	client = clientOf(r.Host, r.UserAgent)
+	client = numberClient(r.Host, r.UserAgent)
 	if n, known := c.clients[client]; known || len(c.clients) < mostCounted {
 		c.clients[client] = n + 1
 	}
@@ -169,7 +169,7 @@ func (c *census) add(r *accesslog.Request) (client uint32) {
 
 func (o *watchedClient) add(r *accesslog.Request, windowNS int64) {
 	o.requests++
-	target := clientOf(r.Target, nil)
+	target := numberClient(r.Target, nil)
 	if slot := &o.recent[target%recentTargets]; *slot == target {
 		o.repeated++
 	} else {
@@ -327,12 +327,12 @@ type Spread struct {
 
 // of numbers the client of a request: the same one in every run and on every machine.
 func (s Spread) of(r *accesslog.Request) uint32 {
-	client := clientOf(r.Host, r.UserAgent)
+	client := numberClient(r.Host, r.UserAgent)
 	n := s.over[client]
 	if n < 2 {
 		return client
 	}
 	line := s.seed*0x9e3779b97f4a7c15 + uint64(r.File)<<40 + r.Line
-	drawn := (uint64(mixed(uint32(line>>32)^mixed(uint32(line)))) * uint64(n)) >> 32
-	return mixed(client + 1 + uint32(drawn))
+	drawn := (uint64(mixBits(uint32(line>>32)^mixBits(uint32(line)))) * uint64(n)) >> 32
+	return mixBits(client + 1 + uint32(drawn))
 }

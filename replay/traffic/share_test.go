@@ -60,13 +60,13 @@ func TestEveryClientIsInExactlyOneShareAndSharesAreEven(t *testing.T) {
 	counts := make([]int, 4)
 	for i := range clients {
 		// clients as they come: hashes of near addresses, and any numbers at all
-		client := clientOf(fmt.Appendf(nil, "10.0.%d.%d", i>>8, i&255), []byte("Mozilla/5.0"))
+		client := numberClient(fmt.Appendf(nil, "10.0.%d.%d", i>>8, i&255), []byte("Mozilla/5.0"))
 		if i%2 == 1 {
 			client = random.Uint32()
 		}
 		owners := 0
 		for index, share := range shares {
-			if share.mine(client) {
+			if share.isMine(client) {
 				owners++
 				counts[index]++
 				if share.Of(client) != index {

@@ -52,12 +52,12 @@ type Traffic struct {
 	planned atomic.Pointer[[]uint64] // by instance
 	pauses  atomic.Pointer[record.Pauses]
 
-	skipped map[string]uint64 // by reason, since the log was last begun
-	texts   internedTexts
-	pages   internedTexts // the referers, whose escapes may be others
-	target  []byte        // room for one
-	hits    arena[exchange.LoggedRequest]
-	shots   arena[exchange.Attempt]
+	skipped  map[string]uint64 // by reason, since the log was last begun
+	texts    internedTexts
+	pages    internedTexts // the referers, whose escapes may be others
+	target   []byte        // room for one
+	requests arena[exchange.LoggedRequest]
+	attempts arena[exchange.Attempt]
 }
 
 // New plans the requests of the logs. What is not sent is counted; routes numbers kinds of requests.
@@ -75,19 +75,19 @@ type (
 func (t *Traffic) entries() sequence {
 	return func(yield func(entry) bool) {
 		err := t.logs.source.Each(context.Background(), t.logs.Format, &t.logs.Totals, func(r *accesslog.Request) bool {
-			if !t.wanted(r) {
+			if !t.isWanted(r) {
 				return true
 			}
 			client := t.plan.Spread.of(r)
-			hit, skip := t.hit(r, client)
+			request, skip := t.makeRequest(r, client)
 			if skip != "" {
-				if t.plan.Share.mine(client) {
+				if t.plan.Share.isMine(client) {
 					t.counts.Skip(skip)
 					t.skipped[skip]++
 				}
 				return true
 			}
-			return yield(entry{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: hit})
+			return yield(entry{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: request})
 		})
 		if err != nil {
 			t.failed.Store(&err)
@@ -95,8 +95,8 @@ func (t *Traffic) entries() sequence {
 	}
 }
 
-// wanted applies --include and --exclude.
-func (t *Traffic) wanted(r *accesslog.Request) bool {
+// isWanted applies --include and --exclude.
+func (t *Traffic) isWanted(r *accesslog.Request) bool {
 	included := len(t.plan.Include) == 0
 	for _, re := range t.plan.Include {
 		included = included || re.Match(r.Target)
@@ -109,11 +109,11 @@ func (t *Traffic) wanted(r *accesslog.Request) bool {
 	return included
 }
 
-// hit makes a request of a log line, or returns why it cannot be sent.
-func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.LoggedRequest, skip string) {
+// makeRequest makes a request of a log line, or returns why it cannot be sent.
+func (t *Traffic) makeRequest(r *accesslog.Request, client uint32) (request *exchange.LoggedRequest, skip string) {
 	style := t.logs.Format.Escape()
 	t.target = accesslog.Unescape(t.target[:0], r.Target, t.logs.Format.TargetEscape())
-	method := methodOf(r.Method)
+	method := methodText(r.Method)
 	switch {
 	case method == "" && t.logs.hasMethod:
 		return nil, SkipNotHTTP
@@ -123,7 +123,7 @@ func (t *Traffic) hit(r *accesslog.Request, client uint32) (hit *exchange.Logged
 	if !t.plan.Methods[method] {
 		return nil, wire.SkipMethod
 	}
-	h := t.hits.next()
+	h := t.requests.next()
 	*h = exchange.LoggedRequest{
 		Request: wire.Request{
 			Method: method, Target: string(t.target), Host: string(t.hostOf(r)),
@@ -186,8 +186,8 @@ func (t *Traffic) attachBody(h *exchange.LoggedRequest, r *accesslog.Request) (s
 // carries reports whether requests of a method have bodies.
 func carries(method string) bool { return method != "GET" && method != "HEAD" }
 
-// methodOf returns a method as a text; those of nearly all requests take no memory.
-func methodOf(b []byte) string {
+// methodText returns a method as a text; those of nearly all requests take no memory.
+func methodText(b []byte) string {
 	switch string(b) {
 	case "GET":
 		return "GET"
@@ -258,7 +258,7 @@ func (t *Traffic) Paced() iter.Seq[*exchange.Attempt] {
 		}()
 		schedule.Pace(t.ordered, pacing, &t.notes)(yield)
 	}
-	return t.limited(paced)
+	return t.applyLimit(paced)
 }
 
 // Unpaced returns the requests in the order of the log, for the closed loop that gives them due instants itself.
@@ -282,23 +282,23 @@ func (t *Traffic) Unpaced() iter.Seq[*exchange.Attempt] {
 			}
 		}
 	}
-	return t.limited(loops)
+	return t.applyLimit(loops)
 }
 
-// limited applies the limit and hands out the shots of this instance's share.
-func (t *Traffic) limited(seq sequence) iter.Seq[*exchange.Attempt] {
+// applyLimit applies the limit and hands out the attempts of this instance's share.
+func (t *Traffic) applyLimit(seq sequence) iter.Seq[*exchange.Attempt] {
 	return func(yield func(*exchange.Attempt) bool) {
-		for e := range t.shared(seq) {
-			if !yield(t.shots.next().Of(e.Value, e.AtNS)) {
+		for e := range t.applyShare(seq) {
+			if !yield(t.attempts.next().Of(e.Value, e.AtNS)) {
 				return
 			}
 		}
 	}
 }
 
-// shared applies the limit, which is one of all instances together, and then leaves out the other instances' requests.
+// applyShare applies the limit, which is one of all instances together, and then leaves out the other instances' requests.
 // It counts those of all instances, so that the ones of an instance that dies are known.
-func (t *Traffic) shared(seq sequence) sequence {
+func (t *Traffic) applyShare(seq sequence) sequence {
 	if t.plan.Limit > 0 {
 		seq = schedule.Limit(seq, t.plan.Limit)
 	}
@@ -326,7 +326,7 @@ func (t *Traffic) Planned() []uint64 {
 // Visits returns what the clients of the logs did, one after the other, at the planned speed.
 func (t *Traffic) Visits() iter.Seq[engine.Visit] {
 	client := func(h *exchange.LoggedRequest) uint64 { return uint64(h.Client) }
-	seq := t.shared(t.ordered())
+	seq := t.applyShare(t.ordered())
 	return func(yield func(engine.Visit) bool) {
 		for visit := range schedule.Visits(seq, client, visitPause.Nanoseconds(), visitWindow) {
 			steps := make(engine.Visit, len(visit))
@@ -356,32 +356,32 @@ func (t *Traffic) Err() error {
 	return nil
 }
 
-// maxHits bounds how many hits are kept from one loop to the next, so that a short log that is replayed many times is
-// read once.
-const maxHits = 1 << 16
+// maxKept bounds how many requests are kept from one loop to the next, so that a short log that is replayed many
+// times is read once.
+const maxKept = 1 << 16
 
-// firstPass keeps the hits of the first loop through a log, ready to be sent again.
+// firstPass keeps the requests of the first loop through a log, ready to be sent again.
 type firstPass struct {
-	hits  []*exchange.LoggedRequest
-	count uint64
+	requests []*exchange.LoggedRequest
+	count    uint64
 }
 
-func (p *firstPass) add(hit *exchange.LoggedRequest) {
+func (p *firstPass) add(request *exchange.LoggedRequest) {
 	p.count++
-	if len(p.hits) < maxHits {
-		p.hits = append(p.hits, hit)
+	if len(p.requests) < maxKept {
+		p.requests = append(p.requests, request)
 	}
 }
 
-// isWhole reports whether all hits of the log are there.
-func (p *firstPass) isWhole() bool { return p.count == uint64(len(p.hits)) }
+// isWhole reports whether all requests of the log are there.
+func (p *firstPass) isWhole() bool { return p.count == uint64(len(p.requests)) }
 
-// entries returns the hits once more, and counts the log's other lines once more.
+// entries returns the requests once more, and counts the log's other lines once more.
 func (p *firstPass) entries(counts Counter, skipped map[string]uint64) sequence {
 	skipped = maps.Clone(skipped)
 	return func(yield func(entry) bool) {
-		for _, hit := range p.hits {
-			if !yield(entry{Value: hit}) {
+		for _, request := range p.requests {
+			if !yield(entry{Value: request}) {
 				return
 			}
 		}
