@@ -6,8 +6,8 @@
 // the answer to the last one.
 //
 // All else has a package: exchange is the life of a request, the same for all; wire knows the bytes of HTTP, and target
-// how a connection is opened. A pool is driven by event loops (eventloop: plain TCP on Linux) or by goroutines (netconn:
-// TLS, HTTP/2, other systems).
+// how a connection is opened. A connection pool is driven by event loops (eventloop: plain TCP on Linux) or by goroutines
+// (netconn: TLS, HTTP/2, other systems).
 package engine
 
 import (

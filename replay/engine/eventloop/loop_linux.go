@@ -1,6 +1,6 @@
-// Package eventloop drives a pool over plain TCP with epoll(7): one thread waits for what is due and for what its
-// sockets have, and does both itself. A request costs two system calls and a share of a third, and no switch from one
-// goroutine to another.
+// Package eventloop drives a connection pool over plain TCP with epoll(7): one thread waits for what is due and for what
+// its sockets have, and does both itself. A request costs two system calls and a share of a third, and no switch from
+// one goroutine to another.
 package eventloop
 
 import (
@@ -419,7 +419,7 @@ func (l *Loop) hangUp(s *socket) {
 	l.vacant = append(l.vacant, s.slot)
 }
 
-// dialer begins connections to one address. It is for one thread: connecting writes into the address.
+// dialer begins connections to one address. Not safe for concurrent use: connecting writes into the address.
 type dialer struct {
 	to      unix.Sockaddr
 	family  int

@@ -1,5 +1,5 @@
-// Package netconn drives a pool over Go's connections, with a goroutine for each: for TLS and HTTP/2, and for systems
-// without event loops.
+// Package netconn drives a connection pool over Go's connections, with a goroutine for each: for TLS and HTTP/2, and for
+// systems without event loops.
 package netconn
 
 import (
