@@ -34,9 +34,6 @@ def records_sha256(requests: RequestFile) -> str:
     return found.hexdigest()
 
 
-_SHOWN_DIGITS = 12
-
-
 def check_records(
     requests: RequestFile, summary: Summary | None, progress: Callable[[int], None] = lambda _: None
 ) -> str | None:
@@ -61,7 +58,7 @@ def check_records(
     if found != noted:
         return (
             "the records in requests.npy are not those that summary.json was written of (SHA-256 "
-            f"{found[:_SHOWN_DIGITS]}… where it says {noted[:_SHOWN_DIGITS]}…)"
+            f"{found[:12]}… where it says {noted[:12]}…)"
         )
     for name, says, holds in (
         ("of the warm-up", summary.requests.warmup, warmup),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from plimsoll.common.errors import OutputError
 from plimsoll.common.files import replace_json, write_error
@@ -127,9 +127,6 @@ class RunWriter:
         self, event: str, *, phase: str | None = None, t_ns: int | None = None, **further: object
     ) -> None:
         """Append one line to `events.jsonl`; `t_ns` since the start of the run, default now."""
-        self._append(event, phase, t_ns, further)
-
-    def _append(self, event: str, phase: str | None, t_ns: int | None, further: dict[str, object]) -> None:
         line: dict[str, object] = {"t_ns": self.now_ns() if t_ns is None else t_ns, "event": event}
         if phase is not None:
             line["phase"] = phase
@@ -167,10 +164,8 @@ class RunWriter:
     ) -> None:
         """Append a figure that is not of a single request, as an event and for `summary.json`."""
         self.measures.add(name, value, unit)
-        further: dict[str, object] = {"name": name, "value": value, "unit": unit}
-        if iteration is not None:
-            further["iteration"] = iteration
-        self._append("measure", None, t_ns, further)
+        further: dict[str, Any] = {} if iteration is None else {"iteration": iteration}
+        self.event("measure", t_ns=t_ns, name=name, value=value, unit=unit, **further)
 
     def skip(self, reason: str, count: int = 1) -> None:
         """Count requests that were not sent on purpose."""
