@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/schollz/progressbar/v3"
 )
 
 // Version is the release, as in CHANGELOG.md.
@@ -33,6 +35,17 @@ func IsTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Bar shows on a terminal how much of something is done, unless that is not wanted. add is called by one goroutine at a
+// time.
+func Bar(s Streams, quiet bool, total int64, what string, more ...progressbar.Option) (add func(n int), end func()) {
+	if quiet || !IsTerminal(s.Err) {
+		return func(int) {}, func() {}
+	}
+	bar := progressbar.NewOptions64(max(total, 1), append(more, progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
+		progressbar.OptionSetDescription(what), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(200*time.Millisecond))...)
+	return func(n int) { _ = bar.Add(n) }, func() { _ = bar.Finish() }
 }
 
 // PrintJSON prints a value as indented JSON.

@@ -12,8 +12,6 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
 	"plimsoll/replay/redact"
@@ -168,10 +166,7 @@ func (c *Import) load(plan traffic.Plan, l *traffic.Logs) (*record.Load, error) 
 
 // fill writes the records. The first of them sets the start of the run.
 func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *traffic.Logs, served *traffic.ImportedLog) error {
-	step, end := func() {}, func() {}
-	if !c.Quiet && cli.IsTerminal(s.Err) {
-		step, end = importProgress(s, l.Totals.Timed)
-	}
+	add, end := cli.Bar(s, c.Quiet, int64(l.Totals.Timed), "Importing")
 	defer end()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -180,10 +175,12 @@ func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *tr
 			_ = dir.Start(time.Unix(0, served.FirstNS)) // an error is in Err, too
 		}
 		dir.Put(r)
-		if served.Records%(1<<12) == 0 && dir.Err() != nil {
-			stop()
+		if served.Records%(1<<12) == 0 {
+			add(1 << 12)
+			if dir.Err() != nil {
+				stop()
+			}
 		}
-		step()
 	})
 	dir.Update(func(r *record.Run) {
 		r.Settings = c.settings(l, served)
@@ -205,19 +202,6 @@ func (c *Import) settings(l *traffic.Logs, served *traffic.ImportedLog) map[stri
 		"imported_from": from, "log_times_are": l.TimesAre(), "durations_multiple_of_us": float64(served.Finest) / 1e3,
 		"given_up_by_visitors": served.GivenUp,
 	}
-}
-
-// importProgress shows how many requests of the log are imported.
-func importProgress(s cli.Streams, total uint64) (step, end func()) {
-	bar := progressbar.NewOptions64(max(int64(total), 1), progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
-		progressbar.OptionSetDescription("Importing"), progressbar.OptionClearOnFinish(),
-		progressbar.OptionThrottle(200*time.Millisecond))
-	done := 0
-	return func() {
-		if done++; done%(1<<12) == 0 {
-			_ = bar.Add(1 << 12)
-		}
-	}, func() { _ = bar.Finish() }
 }
 
 // imported is what --json prints, as plimsoll's other imports do.

@@ -111,22 +111,11 @@ func (r *Replay) logInAs(ctx context.Context, m *membership, s cli.Streams) erro
 	if err = site.Find(ctx); err != nil {
 		return err
 	}
-	done, end := r.command.loginProgress(s, len(clients))
-	r.members, err = site.LogIn(ctx, clients, m.accounts, done)
+	add, end := cli.Bar(s, r.command.Quiet, int64(len(clients)), "Logging in", progressbar.OptionShowCount())
+	r.members, err = site.LogIn(ctx, clients, m.accounts, func() { add(1) })
 	end()
 	r.accounts = min(len(clients), len(m.accounts))
 	return err
-}
-
-// loginProgress shows how many clients are logged in. done is called by one goroutine at a time.
-func (c *Settings) loginProgress(s cli.Streams, clients int) (done, end func()) {
-	if c.Quiet || !cli.IsTerminal(s.Err) {
-		return func() {}, func() {}
-	}
-	bar := progressbar.NewOptions(max(1, clients), progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
-		progressbar.OptionSetDescription("Logging in"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
-		progressbar.OptionThrottle(200*time.Millisecond))
-	return func() { _ = bar.Add(1) }, func() { _ = bar.Finish() }
 }
 
 // MembersWarning returns what to say after a run that did not show members' pages; "" if it did.
