@@ -40,6 +40,10 @@ EXIT_CODES: dict[Outcome, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
 LOOKS_FILE = "looks.json"
 FORMAT = 1
 _MOST_LOOK_BYTES = 16 << 20
+_FIGURES = (  # of a verdict, in JSON
+    *("p_pass", "p_fail", "p_pass_holm", "p_fail_holm", "test", "arrangements", "more_runs"),
+    *("claim", "power", "fails_from", "passes_to", "excluded_share"),
+)
 
 
 @dataclass(frozen=True)
@@ -81,18 +85,7 @@ class GateVerdict:
             "upper": verdict.upper,
             "baseline": {"level": baseline, "runs": list(question.baseline)},
             "candidate": {"level": candidate, "runs": list(question.candidate)},
-            "p_pass": verdict.p_pass,
-            "p_fail": verdict.p_fail,
-            "p_pass_holm": verdict.p_pass_holm,
-            "p_fail_holm": verdict.p_fail_holm,
-            "test": verdict.test,
-            "arrangements": verdict.arrangements,
-            "more_runs": verdict.more_runs,
-            "claim": verdict.claim,
-            "power": verdict.power,
-            "fails_from": verdict.fails_from,
-            "passes_to": verdict.passes_to,
-            "excluded_share": verdict.excluded_share,
+            **{name: getattr(verdict, name) for name in _FIGURES},
         }
 
 

@@ -317,7 +317,6 @@ def _test_name(question: Question, evidence: Evidence | BinomialTest) -> str:
 
 
 def _describe_effect(question: Question, evidence: Evidence | BinomialTest) -> str:
-    """Return what an outcome that is sure says."""
     estimate = question.to_display(evidence.estimate)
     assert estimate is not None  # noqa: S101 an estimate is always there
     if question.limit == "at_most_ratio":

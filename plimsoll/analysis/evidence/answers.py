@@ -28,7 +28,7 @@ Routes = dict[str, RouteAnswers]
 
 def log_findings(runs: Sequence[MeasuredRun], side: str, scenario: str) -> Iterator[Finding]:
     """Yield how far the answers of one side's runs are from what the log has."""
-    total, names = _total(_routes(runs)), tuple(run.name for run in runs)
+    total, names = _sum_answers(_sum_routes(runs)), tuple(run.name for run in runs)
     if not total.requests:
         return  # all were warm-up, or nothing was observed
     strange = total.wrong + total.emptied
@@ -58,15 +58,16 @@ def side_findings(
 
     `called` are the names of both sides in the sentences (hostile).
     """
-    first, second = _routes(baseline), _routes(candidate)
+    first, second = _sum_routes(baseline), _sum_routes(candidate)
     if not first or not second:
         return
     names = tuple(run.name for run in candidate)
+    failed, bare = "failed", "came back without a body"
     for kind, apart, words, worse in (
-        (FindingKind.MORE_FAILURES, _more(first, second, _failures, as_they_came=True), "failed", True),
-        (FindingKind.FEWER_FAILURES, _more(second, first, _failures, as_they_came=True), "failed", False),
-        (FindingKind.EMPTY_ANSWERS, _more(first, second, _empty), "came back without a body", True),
-        (FindingKind.OTHER_ANSWERS, _more(second, first, _empty), "came back without a body", False),
+        (FindingKind.MORE_FAILURES, _find_more(first, second, _failed_share, True), failed, True),
+        (FindingKind.FEWER_FAILURES, _find_more(second, first, _failed_share, True), failed, False),
+        (FindingKind.EMPTY_ANSWERS, _find_more(first, second, _empty_share), bare, True),
+        (FindingKind.OTHER_ANSWERS, _find_more(second, first, _empty_share), bare, False),
     ):
         if apart:
             where, shares = apart
@@ -76,7 +77,7 @@ def side_findings(
                 f"{percent(of_first)} of those to {called[0]}."
             )
             yield Finding(kind, text, names, scenario, worse=worse)
-    for text in (*_other_classes(first, second, called), *_other_sizes(first, second, called)):
+    for text in (*_find_other_classes(first, second, called), *_find_other_sizes(first, second, called)):
         yield Finding(FindingKind.OTHER_ANSWERS, f"{scenario}: {text}", names, scenario)
 
 
@@ -89,7 +90,7 @@ def wrong_share(run: MeasuredRun) -> float | None:
 _Apart = tuple[str, tuple[float, float]] | None
 
 
-def _more(
+def _find_more(
     first: Routes, second: Routes, share: Callable[[RouteAnswers], float], as_they_came: bool = False
 ) -> _Apart:
     """Return where the share is greater in `second`, in all or in one route, and both shares.
@@ -97,30 +98,30 @@ def _more(
     `as_they_came`: in all requests, whatever their mix: what fails again and again is felt each time.
     """
     if as_they_came:
-        one, other = share(_total(first)), share(_total(second))
+        one, other = share(_sum_answers(first)), share(_sum_answers(second))
     else:
-        one, other = _over_one_mix(first, second, share, lambda answers: answers.requests)
+        one, other = _share_over_one_mix(first, second, share, lambda answers: answers.requests)
     if other - one > _APART:
         return "", (one, other)
-    for name in _common(first, second):
+    for name in _common_routes(first, second):
         one, other = share(first[name]), share(second[name])
         if other - one > _APART_ROUTE:
             return f" of {name}", (one, other)
     return None
 
 
-def _failures(answers: RouteAnswers) -> float:
+def _failed_share(answers: RouteAnswers) -> float:
     return answers.failures / answers.requests if answers.requests else 0.0
 
 
-def _empty(answers: RouteAnswers) -> float:
+def _empty_share(answers: RouteAnswers) -> float:
     return answers.empty / answers.requests if answers.requests else 0.0
 
 
 _Share = TypeVar("_Share", float, NDArray[np.float64])
 
 
-def _over_one_mix(
+def _share_over_one_mix(
     first: Routes,
     second: Routes,
     share: Callable[[RouteAnswers], _Share],
@@ -134,9 +135,9 @@ def _over_one_mix(
     """
     both = [name for name in first if name in second]
     pairs = [(first[name], second[name]) for name in both]
-    pairs.append((_total(_without(first, both)), _total(_without(second, both))))
+    pairs.append((_sum_answers(_omit_routes(first, both)), _sum_answers(_omit_routes(second, both))))
     weights = [size(one) + size(other) for one, other in pairs]
-    whole = (_total(first), _total(second))
+    whole = (_sum_answers(first), _sum_answers(second))
     if not any(weights):
         return share(whole[0]), share(whole[1])
 
@@ -147,15 +148,16 @@ def _over_one_mix(
     return mixed(0), mixed(1)
 
 
-def _without(routes: Routes, names: Sequence[str]) -> Routes:
+def _omit_routes(routes: Routes, names: Sequence[str]) -> Routes:
     return {name: answers for name, answers in routes.items() if name not in names}
 
 
-def _other_classes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
+def _find_other_classes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
     """Yield where other status classes came among the answers that did not fail."""
     places = {"": _distance(first, second)}
     places |= {
-        f" of {name}": _distance({name: first[name]}, {name: second[name]}) for name in _common(first, second)
+        f" of {name}": _distance({name: first[name]}, {name: second[name]})
+        for name in _common_routes(first, second)
     }
     for where, apart in places.items():
         if apart > (_APART_ROUTE if where else _APART):
@@ -173,16 +175,15 @@ def _distance(first: Routes, second: Routes) -> float:
     def shares(answers: RouteAnswers) -> NDArray[np.float64]:
         return answers.kinds[1:5] / max(whole(answers), 1)
 
-    if not whole(_total(first)) or not whole(_total(second)):
+    if not whole(_sum_answers(first)) or not whole(_sum_answers(second)):
         return 0.0
-    one, other = _over_one_mix(first, second, shares, whole)
+    one, other = _share_over_one_mix(first, second, shares, whole)
     return float(np.abs(one - other).sum() / 2)
 
 
-def _other_sizes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
-    """Yield which routes have bodies of another size."""
+def _find_other_sizes(first: Routes, second: Routes, called: tuple[str, str]) -> Iterator[str]:
     strange = []
-    for name in _common(first, second):
+    for name in _common_routes(first, second):
         one, other = first[name], second[name]
         if min(one.bodies, other.bodies) < _LEAST_REQUESTS:
             continue
@@ -194,7 +195,7 @@ def _other_sizes(first: Routes, second: Routes, called: tuple[str, str]) -> Iter
         yield f"the bodies of {called[1]} have other sizes than those of {called[0]}: {shown}."
 
 
-def _routes(runs: Sequence[MeasuredRun]) -> Routes:
+def _sum_routes(runs: Sequence[MeasuredRun]) -> Routes:
     found: Routes = {}
     for run in runs:
         for name, answers in run.answers.items():
@@ -202,15 +203,14 @@ def _routes(runs: Sequence[MeasuredRun]) -> Routes:
     return found
 
 
-def _total(routes: Routes) -> RouteAnswers:
+def _sum_answers(routes: Routes) -> RouteAnswers:
     whole = RouteAnswers()
     for answers in routes.values():
         whole.add(answers)
     return whole
 
 
-def _common(first: Routes, second: Routes) -> list[str]:
-    """Return the routes that both sides have enough requests of."""
+def _common_routes(first: Routes, second: Routes) -> list[str]:
     return [
         name
         for name, answers in first.items()
@@ -250,7 +250,7 @@ def measure_finding(
     named = [*failing[:_MOST_SIDES], *(well if len(well) == 1 else [])]
     more = [f"fewer on {len(failing) - _MOST_SIDES} more"] if len(failing) > _MOST_SIDES else []
     rest = [f"none on the {len(well)} others"] if len(well) > 1 else []
-    how_often = "; ".join([*map(_how_often, named), *more, *rest])
+    how_often = "; ".join([*map(_describe_tries, named), *more, *rest])
     shares = [side.share for side in sides]
     is_apart = max(shares) - min(shares) > _MANY_FAILED
     text = (
@@ -261,7 +261,7 @@ def measure_finding(
     return Finding(FindingKind.FAILED_MEASURES, text, runs, scenario)
 
 
-def _how_often(side: Tries) -> str:
+def _describe_tries(side: Tries) -> str:
     if not side.failed:
         return f"none of {counted(side.tries, 'try', 'tries')} on {side.side}"
     share = significant(100 * side.share, 2)

@@ -48,14 +48,14 @@ _Found = Iterator[tuple[FindingKind, str, str | None]]
 def run_findings(run: MeasuredRun) -> Iterator[Finding]:
     """Yield what is wrong with a run by itself."""
     for kind, text, remedy in (
-        *_ending(run),
-        *_records(run),
+        *_check_ending(run),
+        *_check_records(run),
         *find_lateness(run),
         *find_shared_machine(run),
-        *_saturator(run),
+        *_check_saturator(run),
         *([(FindingKind.TARGET_DIED, f"lost its target: {run.silence}.", None)] if run.silence else []),
-        *_connections(run),
-        *_parts(run),
+        *_check_connections(run),
+        *_check_parts(run),
         *pool_findings(run.pool_work),
     ):
         spares = percentiles_out_of_reach(run) if kind is FindingKind.GENERATOR_LIMITED else frozenset[str]()
@@ -94,11 +94,11 @@ def findings_of_sides(
 
 def identity_findings(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     """Yield the copies among `runs`, of whichever side, and those that overlap on one target."""
-    yield from _copies(runs)
-    yield from _overlaps(runs)
+    yield from _find_copies(runs)
+    yield from _find_overlaps(runs)
 
 
-def _copies(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
+def _find_copies(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     first: dict[str, MeasuredRun] = {}
     for run in runs:
         digest = run.records_sha256
@@ -106,11 +106,14 @@ def _copies(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
             continue
         other = first.setdefault(digest, run)
         if other is not run:
-            text = f"{_path(run)} holds the same records as {_path(other)}: one is a copy of the other."
+            path, other_path = (
+                f"{run_group(each.directory.path).parent.name}/{each.name}" for each in (run, other)
+            )
+            text = f"{path} holds the same records as {other_path}: one is a copy of the other."
             yield Finding(FindingKind.COPY, text, (other.name, run.name), run.scenario)
 
 
-def _overlaps(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
+def _find_overlaps(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     targets: dict[str, list[MeasuredRun]] = {}
     for run in runs:
         facts = run.directory.facts
@@ -120,14 +123,14 @@ def _overlaps(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
         there.sort(key=lambda run: str(run.directory.facts.started_at))
         for one, other in pairwise(there):
             ended, began = one.directory.facts.ended_at, other.directory.facts.started_at
-            if ended and began and ended - began > _SLACK and not _one_run(one, other):
+            if ended and began and ended - began > _SLACK and not _is_one_run(one, other):
                 text = (
                     f"{other.name} began while {one.name} still loaded {target}: they disturbed each other."
                 )
                 yield Finding(FindingKind.OVERLAP, text, (one.name, other.name), other.scenario)
 
 
-def _one_run(one: MeasuredRun, other: MeasuredRun) -> bool:
+def _is_one_run(one: MeasuredRun, other: MeasuredRun) -> bool:
     """Return True for copies and for shards, which have findings of their own, and for what ran together."""
     if ran_together(one.directory.facts, other.directory.facts):
         return True
@@ -137,11 +140,7 @@ def _one_run(one: MeasuredRun, other: MeasuredRun) -> bool:
     )
 
 
-def _path(run: MeasuredRun) -> str:
-    return f"{run_group(run.directory.path).parent.name}/{run.name}"
-
-
-def _ending(run: MeasuredRun) -> _Found:
+def _check_ending(run: MeasuredRun) -> _Found:
     directory, reason = run.directory, run.directory.facts.reason
     if directory.killed:
         yield FindingKind.KILLED, "was killed.", None
@@ -156,7 +155,7 @@ def _ending(run: MeasuredRun) -> _Found:
         yield FindingKind.TRUNCATED, text, None
 
 
-def _records(run: MeasuredRun) -> _Found:
+def _check_records(run: MeasuredRun) -> _Found:
     directory, summary = run.directory, run.directory.summary
     if summary is None or directory.status != "complete":
         return
@@ -172,7 +171,7 @@ def _records(run: MeasuredRun) -> _Found:
         yield FindingKind.OTHER_RECORDS, text, None
 
 
-def _saturator(run: MeasuredRun) -> _Found:
+def _check_saturator(run: MeasuredRun) -> _Found:
     busy, phases = run.saturation, run.directory.facts.phases
     if busy and busy.error:
         text = f"had idle disks from then on when {busy.name} gave up ({busy.error.rstrip('.')})."
@@ -189,7 +188,7 @@ def _saturator(run: MeasuredRun) -> _Found:
         yield FindingKind.SATURATOR_RETRIED, text, None
 
 
-def _connections(run: MeasuredRun) -> _Found:
+def _check_connections(run: MeasuredRun) -> _Found:
     summary, sent = run.directory.summary, run.directory.requests.count
     if summary and summary.requests.retried > _RETRIED_FRACTION * sent:
         retried = counted(summary.requests.retried, "request")
@@ -207,7 +206,7 @@ def _connections(run: MeasuredRun) -> _Found:
         yield FindingKind.CLIENT_QUEUED, f"{text}{milliseconds(unqueued_ms)} without that.", None
 
 
-def _parts(run: MeasuredRun) -> _Found:
+def _check_parts(run: MeasuredRun) -> _Found:
     facts = run.directory.facts
     if facts.shard and not facts.merged:
         text = f"is one share of a run ({facts.shard.index + 1} of {facts.shard.of})."

@@ -36,7 +36,11 @@ def load_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Findin
         text = f"{without[0]} does not say what shaped its load, as other runs of {scenario} do."
         yield Finding(FindingKind.UNKNOWN_LOAD, text, tuple(without), scenario)
     found = dict(differing(known))
-    found |= {key: values for key, values in differing([_done_as(run) for run in runs]) if key not in found}
+    found |= {
+        key: values
+        for key, values in differing([_load_circumstances(run) for run in runs])
+        if key not in found
+    }
     versions = {key: values for key, values in found.items() if key.endswith(_VERSIONS)}
     for kind, different in (
         (FindingKind.OTHER_LOAD, {key: found[key] for key in found if key not in versions}),
@@ -50,7 +54,7 @@ def load_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Findin
 def load_facts(run: MeasuredRun) -> dict[str, Any]:
     """Return all that is known to have shaped the load of `run` (hostile)."""
     load = run.directory.facts.load
-    return _done_as(run) | (load.settings if load else {})
+    return _load_circumstances(run) | (load.settings if load else {})
 
 
 def late_percentiles(phase: RunPhase) -> list[str]:
@@ -155,8 +159,8 @@ def lag_findings(
     for phase in sorted(set.intersection(*(set(run.phases) for side in sides for run in side))):
         phases = [[run.phases[phase] for run in side] for side in sides]
         for name in JUDGED:
-            lags = [_middle([each.lag_ms.get(name) for each in side]) for side in phases]
-            times = [_middle([each.response_ms.least_ms(name) for each in side]) for side in phases]
+            lags = [_upper_median([each.lag_ms.get(name) for each in side]) for side in phases]
+            times = [_upper_median([each.response_ms.least_ms(name) for each in side]) for side in phases]
             (one, other), (first, second) = lags, times
             if one is None or other is None or first is None or second is None:
                 continue
@@ -170,12 +174,12 @@ def lag_findings(
                 return
 
 
-def _middle(values: Sequence[float | None]) -> float | None:
+def _upper_median(values: Sequence[float | None]) -> float | None:
     known = sorted(value for value in values if value is not None)
     return known[len(known) // 2] if known else None
 
 
-def _done_as(run: MeasuredRun) -> dict[str, Any]:
+def _load_circumstances(run: MeasuredRun) -> dict[str, Any]:
     """Return what the lab and older versions say of the load (hostile)."""
     facts = run.directory.facts
     said: dict[str, Any] = {

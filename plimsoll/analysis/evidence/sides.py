@@ -81,10 +81,9 @@ def open_sides(
 ) -> tuple[OpenedSide, OpenedSide]:
     """Open both sides: two paths, or one and the names of two backends in it. Raises RunDirectoryError."""
     if len(paths) == 1 and (baseline is None or candidate is None):
-        raise RunDirectoryError(
-            f"{paths[0]}: is one side; give two, or say which backends: {_which(_backends_in(paths[0]))}"
-        )
-    first, second = _open(paths[0], baseline, "baseline"), _open(paths[-1], candidate, "candidate")
+        which = _side_options(_backends_in(paths[0]))
+        raise RunDirectoryError(f"{paths[0]}: is one side; give two, or say which backends: {which}")
+    first, second = _open_side(paths[0], baseline, "baseline"), _open_side(paths[-1], candidate, "candidate")
     both = {run.path.resolve() for run in first.runs} & {run.path.resolve() for run in second.runs}
     if both:
         raise RunDirectoryError(f"{min(both)}: is on both sides: a run cannot be compared with itself")
@@ -95,8 +94,8 @@ def open_sides(
     return first, second
 
 
-def _open(path: Path, backend: str | None, side: str) -> OpenedSide:
-    found = _directories(path)
+def _open_side(path: Path, backend: str | None, side: str) -> OpenedSide:
+    found = _find_directories(path)
     runs: list[RunDirectory] = []
     unreadable: list[UnreadableRun] = []
     everything: list[RunFacts] = []
@@ -114,7 +113,7 @@ def _open(path: Path, backend: str | None, side: str) -> OpenedSide:
     names = sorted({facts.backend for facts in everything if facts.backend})
     if backend is None and len(names) > 1:
         raise RunDirectoryError(
-            f"{path}: holds runs of several backends; say which is the {side}: {_which(names)}"
+            f"{path}: holds runs of several backends; say which is the {side}: {_side_options(names)}"
         )
     if not runs and backend is not None and backend not in names:
         has = ", ".join(printable(name, 80) for name in names) or "none that has a name"
@@ -133,7 +132,7 @@ def _open(path: Path, backend: str | None, side: str) -> OpenedSide:
     )
 
 
-def _directories(path: Path) -> list[Path]:
+def _find_directories(path: Path) -> list[Path]:
     """Return the run directories that `path` stands for: itself, those in it, or those of an experiment."""
     if is_run(path):
         return [path]
@@ -143,15 +142,14 @@ def _directories(path: Path) -> list[Path]:
     if not found:
         raise RunDirectoryError(
             f"{path}: is not a run directory and contains none; give a run directory, a folder of them, or "
-            f"an "
-            "experiment's folder"
+            "an experiment's folder"
         )
     return found
 
 
 def _backends_in(path: Path) -> list[str]:
     names = set()
-    for directory in _directories(path):
+    for directory in _find_directories(path):
         try:
             names.add(read_facts(directory).backend or "")
         except RunDirectoryError:
@@ -159,7 +157,7 @@ def _backends_in(path: Path) -> list[str]:
     return sorted(names - {""})
 
 
-def _which(names: Sequence[str]) -> str:
+def _side_options(names: Sequence[str]) -> str:
     """Return the options that choose, with the names that there are."""
     shown = [printable(name, 80) for name in names[:8]]
     if len(shown) < 2:
@@ -211,7 +209,7 @@ def find_orders(baseline: Side, candidate: Side) -> dict[str, Order]:
 
 def find_order(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> Order:
     """Return how the runs of one scenario on two sides lie in time."""
-    found = [(FindingKind.CLOCK, text) for text in _clocks([*baseline, *candidate])]
+    found = [(FindingKind.CLOCK, text) for text in _find_clock_faults([*baseline, *candidate])]
     sides = [(run, 0, at) for at, run in enumerate(baseline)]
     sides += [(run, 1, at) for at, run in enumerate(candidate)]
     instants = [run.started_at for run, _, _ in sides]
@@ -233,7 +231,7 @@ def find_order(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> O
         first = "baseline" if sides[0][1] == 0 else "candidate"
         text = f"All runs of the {first} came first: what changed meanwhile counts as the candidate's."
         return Order(None, False, [*found, (FindingKind.ORDER, text)])
-    pairs = _pairs(sides)
+    pairs = _pair_repeats(sides)
     if pairs is None:
         if not interleaved:
             text = "The sides hardly alternated in time: drift may favour one of them."
@@ -247,7 +245,7 @@ def find_order(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> O
     return Order(pairs, True, found)
 
 
-def _pairs(sides: Sequence[tuple[RunPlace, int, int]]) -> list[tuple[int, int]] | None:
+def _pair_repeats(sides: Sequence[tuple[RunPlace, int, int]]) -> list[tuple[int, int]] | None:
     """Return the pairs where every two runs in a row are both sides of one repeat."""
     if len(sides) % 2:
         return None
@@ -260,7 +258,7 @@ def _pairs(sides: Sequence[tuple[RunPlace, int, int]]) -> list[tuple[int, int]] 
     return found if len(set(repeats)) == len(repeats) else None
 
 
-def _clocks(runs: Sequence[RunPlace]) -> list[str]:
+def _find_clock_faults(runs: Sequence[RunPlace]) -> list[str]:
     """Return what the clocks say that cannot be."""
     found = [
         f"{run.name} ended before it began: a clock was set meanwhile."

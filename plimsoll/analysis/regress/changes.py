@@ -95,11 +95,15 @@ class SeriesReview:
     def results(self, series: Sequence[NightSeries]) -> list[SeriesResult]:
         """Return the result of each."""
         self._note_mended([without_episodes(each, self.known, self._nights) for each in series])
-        found = self._find_all([without_episodes(each, self.known, self._nights) for each in series])
+        found = self._review_all([without_episodes(each, self.known, self._nights) for each in series])
         for one in found:
-            self.reported += [self._row(one.looked_at, change, "worse") for change in one.news.values()]
-            self.reported += [self._row(one.looked_at, change, "better") for change in one.better.values()]
-        return [self._result(each, one) for each, one in zip(series, found, strict=True)]
+            self.reported += [
+                self._change_row(one.looked_at, change, "worse") for change in one.news.values()
+            ]
+            self.reported += [
+                self._change_row(one.looked_at, change, "better") for change in one.better.values()
+            ]
+        return [self._series_result(each, one) for each, one in zip(series, found, strict=True)]
 
     def _note_mended(self, series: Sequence[NightSeries]) -> None:
         """Note in `known` what has recovered tonight, and report it."""
@@ -111,19 +115,19 @@ class SeriesReview:
             elif row in self._retracted:
                 self.reported.append(row)
 
-    def _find_all(self, series: Sequence[NightSeries]) -> list[_SeriesChanges]:
+    def _review_all(self, series: Sequence[NightSeries]) -> list[_SeriesChanges]:
         changes = [find_changes(each.scaled) if len(each.values) > 3 else [] for each in series]
-        fresh = [self._fresh(each, found, NEWS_P) for each, found in zip(series, changes, strict=True)]
+        fresh = [self._find_fresh(each, found, NEWS_P) for each, found in zip(series, changes, strict=True)]
         places = [place for news, _ in fresh for place in news]
         results = []
         for each, found, (news, better) in zip(series, changes, fresh, strict=True):
             if places and not news:  # what moved along with it is one regression, and one message
-                along, _ = self._fresh(each, found, ALONG_P)
+                along, _ = self._find_fresh(each, found, ALONG_P)
                 news = {p: c for p, c in along.items() if any(abs(p - other) <= SAME for other in places)}
             results.append(_SeriesChanges(each, found, news, better))
         return results
 
-    def _fresh(
+    def _find_fresh(
         self, series: NightSeries, changes: Sequence[Change], p_limit: float
     ) -> tuple[dict[int, Change], dict[int, Change]]:
         """Return the changes that are news, by the place of their first night: worse ones, better ones."""
@@ -146,7 +150,7 @@ class SeriesReview:
             side |= {place: sure[place] for place in select_unreported(sorted(sure), old)}
         return split
 
-    def _row(self, series: NightSeries, change: Change, kind: Literal["worse", "better"]) -> ChangeRow:
+    def _change_row(self, series: NightSeries, change: Change, kind: Literal["worse", "better"]) -> ChangeRow:
         key = series.key
         return ChangeRow(
             *(kind, key.scenario, key.backend, key.phase, key.metric),
@@ -157,12 +161,12 @@ class SeriesReview:
             p=change.p,
         )
 
-    def _result(self, series: NightSeries, found: _SeriesChanges) -> SeriesResult:
+    def _series_result(self, series: NightSeries, found: _SeriesChanges) -> SeriesResult:
         looked_at, last = found.looked_at, series.nights[-1]
         tonight = last.value(series.shares) if last.night.id == self._tonight else None
         open_rows = [row for row in self._regressions(series) if row.recovered is None and not row.accepted]
-        state, says = self._state(found, open_rows, tonight)
-        level = _level(looked_at, found.changes, tonight is not None)
+        state, says = self._decide_state(found, open_rows, tonight)
+        level = _level_before(looked_at, found.changes, tonight is not None)
         if found.news or found.better:
             newest = max((found.news or found.better).values(), key=lambda one: one.at)
             level = looked_at.to_display(newest.before)
@@ -194,7 +198,7 @@ class SeriesReview:
         mine = [row for row in self.known if row.kind == "worse" and is_of(row, series)]
         return sorted(mine, key=lambda row: self._place[row.night])
 
-    def _state(
+    def _decide_state(
         self, found: _SeriesChanges, open_rows: Sequence[ChangeRow], tonight: float | None
     ) -> tuple[SeriesState, str]:
         series = found.looked_at
@@ -203,7 +207,7 @@ class SeriesReview:
         mended = [row for row in self._regressions(series) if row.recovery_found == self._tonight]
         if mended:
             return "recovered", self._describe_mend(series, mended)
-        known = self._open(found, open_rows)
+        known = self._describe_open(found, open_rows)
         if tonight is None:
             why = series.nights[-1].why or "did not run"
             return "missing", f"{why}; {known}" if known else why
@@ -227,13 +231,13 @@ class SeriesReview:
         since = max(self._place[row.recovered] for row in mended if row.recovered is not None)
         first = mended[0]
         was = percent_more(series, _to_change(series, first))
-        return f"as before since {self._nights[since].name}; was {was} since {self._name(first)}"
+        return f"as before since {self._nights[since].name}; was {was} since {self._night_name(first)}"
 
-    def _open(self, found: _SeriesChanges, open_rows: Sequence[ChangeRow]) -> str:
+    def _describe_open(self, found: _SeriesChanges, open_rows: Sequence[ChangeRow]) -> str:
         """Return what was reported before, and has neither recovered nor been accepted; may be empty."""
         series = found.looked_at
         if not open_rows:
-            return self._along(found)
+            return self._describe_along(found)
         first, last = open_rows[0], open_rows[-1]
         ends = "reported before (until it recovers or is accepted with --accept)"
         settled = _last_settled(found.changes, len(series.values))
@@ -245,11 +249,11 @@ class SeriesReview:
         if values and first.metric == series.key.metric:
             now = replace(change, after=fmean(values))
             if is_worse(series, now):
-                return f"{percent_more(series, now)} since {self._name(first)}, {ends}"
-        was = f"was {percent_more(series, change)} since {self._name(first)}"
+                return f"{percent_more(series, now)} since {self._night_name(first)}, {ends}"
+        was = f"was {percent_more(series, change)} since {self._night_name(first)}"
         return f"{was}, {ends}; it has not surely recovered yet"
 
-    def _along(self, found: _SeriesChanges) -> str:
+    def _describe_along(self, found: _SeriesChanges) -> str:
         """Return what moved with a regression of its scenario and backend that is known."""
         series = found.looked_at
         for change in reversed(found.changes):
@@ -289,7 +293,7 @@ class SeriesReview:
         alone = {place for place in sure if all(abs(place - other) > SAME for other in reported)}
         return sorted(reported | alone)
 
-    def _name(self, row: ChangeRow) -> str:
+    def _night_name(self, row: ChangeRow) -> str:
         return self._nights[self._place[row.night]].name
 
 
@@ -302,7 +306,7 @@ def _last_settled(changes: Sequence[Change], count: int) -> int:
     return max((change.at for change in changes if count - change.at >= LEAST_AFTER), default=0)
 
 
-def _level(series: NightSeries, changes: Sequence[Change], tonight: bool) -> float | None:
+def _level_before(series: NightSeries, changes: Sequence[Change], tonight: bool) -> float | None:
     """Return the level before tonight, since the last change that has settled."""
     values = series.scaled[:-1] if tonight else series.scaled
     mine = values[_last_settled(changes, len(values)) :][-30:]

@@ -206,14 +206,9 @@ class LogStore:
         )
         return [
             LogRow(
-                row["id"],
-                row["identity"],
-                row["backend"],
-                row["first_us"],
-                row["last_us"],
-                tuple(json.loads(row["unfit"])),
-                RunFacts.model_validate_json(row["facts"]),
-                row["path"],
+                **{name: row[name] for name in ("id", "identity", "backend", "first_us", "last_us", "path")},
+                unfit=tuple(json.loads(row["unfit"])),
+                facts=RunFacts.model_validate_json(row["facts"]),
             )
             for row in rows
         ]
@@ -285,17 +280,13 @@ class LogStore:
         rows = self._connection.execute("SELECT * FROM log ORDER BY first_us, identity").fetchall()
         return [
             RunRow(
-                row["id"],
-                _NO_NIGHT,
-                "",
-                row["backend"],
-                None,
-                (),
-                row["path"],
-                row["root"],
-                row["identity"],
-                instant(datetime.fromtimestamp(row["last_us"] / 1e6, UTC)),
-                row["bytes"],
+                **{name: row[name] for name in ("id", "backend", "path", "root", "identity")},
+                night=_NO_NIGHT,
+                scenario="",
+                repeat=None,
+                unfit=(),
+                started_at=instant(datetime.fromtimestamp(row["last_us"] / 1e6, UTC)),
+                size_bytes=row["bytes"],
                 readable=row["requests"] > 0,
                 pruned=row["pruned_at"] is not None,
             )
@@ -330,7 +321,7 @@ def renew_days(history: HistoryStore, experiment: str) -> None:
             why = tuple(find_refusals(day, reference))
             # changes when the day's figures may; `against` does when the reference does
             stamp = _digest_json([VERSION, zone.key, why, _contents(day), against])
-            digest = _digest(experiment, day, why, stamp)
+            digest = _day_digest(experiment, day, why, stamp)
             there.add(digest.identity)
             if known.get(digest.identity) == digest.stamp:
                 continue
@@ -351,14 +342,14 @@ def _read_day(store: LogStore, day: Day, zone: ZoneInfo) -> ServedDay:
     return ServedDay(day.number, replace(served, hour=local_hours(served.hour, zone)))
 
 
-def _digest(experiment: str, day: Day, why: tuple[str, ...], stamp: str) -> RunDigest:
+def _day_digest(experiment: str, day: Day, why: tuple[str, ...], stamp: str) -> RunDigest:
     """Return the one run of a day's night, without figures."""
     night = NightFacts(NightKey(experiment, day.name), instant(day.began), None, "")
     path = f"{experiment}/{day.name}"
-    return RunDigest(night, _facts(experiment, day), "complete", None, why, path, "", stamp, 0)
+    return RunDigest(night, _day_facts(experiment, day), "complete", None, why, path, "", stamp, 0)
 
 
-def _facts(experiment: str, day: Day) -> RunFacts:
+def _day_facts(experiment: str, day: Day) -> RunFacts:
     """Return what is known of a day. The storage is a circumstance: the move is what is looked for."""
     log = day.logs[-1]
     how = Load(digest=_digest_json(log.how), settings=log.how)
@@ -471,12 +462,12 @@ def _choose_rows(rows: Sequence[HourRow], logs: Mapping[int, LogRow]) -> tuple[l
             if not over:
                 chosen.append(row)
             elif not log.unfit:
-                doubled += _two_servers(hour, row, over[0], logs)
+                doubled += _explain_doubled(hour, row, over[0], logs)
         kept += chosen
     return kept, list(dict.fromkeys(doubled))
 
 
-def _two_servers(hour: int, row: HourRow, other: HourRow, logs: Mapping[int, LogRow]) -> Iterator[str]:
+def _explain_doubled(hour: int, row: HourRow, other: HourRow, logs: Mapping[int, LogRow]) -> Iterator[str]:
     one, two = logs[row.log], logs[other.log]
     both = one.covers(hour) and two.covers(hour) and not two.unfit and one.how == two.how
     if both and other.requests >= _LEAST and row.requests < (1 - _OTHER) * other.requests:

@@ -165,7 +165,7 @@ def select_runs(paths: Sequence[Path]) -> RunSelection:
     nights: dict[NightKey, NightFacts] = {}
     unreadable: list[str] = []
     for path in paths:
-        for folder, inside in _folders(path):
+        for folder, inside in _find_folders(path):
             lab = _read_lab(folder)
             if lab is not None:
                 nights.setdefault(lab.key, lab)
@@ -211,7 +211,7 @@ def find_night(path: Path, facts: RunFacts) -> NightFacts:
     return NightFacts(NightKey(experiment, name), started, planned, str(folder))
 
 
-def _folders(path: Path) -> Iterator[tuple[Path, list[Path]]]:
+def _find_folders(path: Path) -> Iterator[tuple[Path, list[Path]]]:
     """Yield the folders that `path` stands for, each with its run directories."""
     if is_run(path):
         yield run_group(path).parent, [path]

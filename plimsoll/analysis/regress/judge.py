@@ -124,7 +124,8 @@ def _find_missing(past: ExperimentHistory, group: Group, series: Sequence[Series
         name, why = first.series.key.name, first.series.nights[-1].why or "did not run"
         last = first.series.judged[-1].night.name
         is_whole = len(missed) == len(tails)
-        yield f"{name}: no figure tonight: {why.rstrip('.')}{_absence(past, group, name, last, is_whole)}"
+        since = _describe_absence(past, group, name, last, is_whole)
+        yield f"{name}: no figure tonight: {why.rstrip('.')}{since}"
         return
     fit = {run.id for run in past.runs if run.group == group and run.is_fit}
     if not mine and all(row.run not in fit for row in past.figures):
@@ -134,7 +135,7 @@ def _find_missing(past: ExperimentHistory, group: Group, series: Sequence[Series
         yield f"{group_name(group)}: there was never a figure: {why.rstrip('.')}"
 
 
-def _absence(past: ExperimentHistory, group: Group, name: str, last: str, is_whole: bool) -> str:
+def _describe_absence(past: ExperimentHistory, group: Group, name: str, last: str, is_whole: bool) -> str:
     """Return since when it is missed, and how to drop what is gone for good."""
     tonight = past.nights[-1].id
     if is_whole and any(run.night == tonight and run.group == group for run in past.runs):
@@ -165,7 +166,7 @@ def chosen_nights(nights: Sequence[NightRow], name: str, changed: int) -> list[i
     return [night.id for night in nights[first : at + 1]]
 
 
-def _compared_nights(nights: Sequence[NightRow]) -> tuple[list[NightRow], list[NightRow]]:
+def _select_nights(nights: Sequence[NightRow]) -> tuple[list[NightRow], list[NightRow]]:
     """Return the baseline's nights, and the last ones after it; none without a baseline."""
     base = baseline_nights(nights)
     after = nights[nights.index(base[-1]) + 1 :] if base else []
@@ -174,7 +175,7 @@ def _compared_nights(nights: Sequence[NightRow]) -> tuple[list[NightRow], list[N
 
 def compared_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[RunRow]:
     """Return the runs of those nights by which gates are judged."""
-    wanted = {night.id for side in _compared_nights(nights) for night in side}
+    wanted = {night.id for side in _select_nights(nights) for night in side}
     return [run for run in runs if run.night in wanted and run.is_fit and run.readable]
 
 
@@ -190,14 +191,14 @@ def gate_results(
     for run in compared_runs(past.nights, past.runs):
         by_backend.setdefault(run.backend, []).append(run)
     for backend, mine in sorted(by_backend.items()):
-        sides = [_group_by_night(mine, compared, nights) for nights in _compared_nights(past.nights)]
+        sides = [_group_by_night(mine, compared, nights) for nights in _select_nights(past.nights)]
         limits = gates or default_gates(
             *(Side(backend, [run for night in side.values() for run in night], []) for side in sides)
         )
         for gate in limits.gates:
             for limit in LIMITS:
                 if getattr(gate, limit) is not None:
-                    question, counts = _question(gate, limit, sides, limits.least_runs)
+                    question, counts = _ask_limit(gate, limit, sides, limits.least_runs)
                     found.append((backend, gate, limit, question, counts))
     if not found:
         return []
@@ -237,7 +238,7 @@ def _group_by_night(
     return found
 
 
-def _question(
+def _ask_limit(
     gate: Gate, limit: Limit, sides: Sequence[_RunsByNight], least: int
 ) -> tuple[Question, tuple[int, int]]:
     """Ask one limit of one value a night."""
@@ -310,7 +311,7 @@ class GateReview:
         """Return `result` with whether it is news, and report it where it is."""
         gate, group = result.gate, (result.gate.scenario, result.backend)
         if result.verdict.outcome == "PASS":
-            return self._mended(result)
+            return self._close_open(result)
         if result.verdict.outcome != "FAIL" or group in self._known:
             return result
         self.reported.append(
@@ -325,7 +326,7 @@ class GateReview:
         )
         return replace(result, is_news=True)
 
-    def _mended(self, result: GateResult) -> GateResult:
+    def _close_open(self, result: GateResult) -> GateResult:
         gate = result.gate
         key = (gate.scenario, result.backend, gate.phase, gate.metric)
         mine = [row for row in self._open if (row.scenario, row.backend, row.phase, row.metric) == key]

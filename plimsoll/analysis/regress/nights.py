@@ -372,10 +372,10 @@ class NightSeries:
 
 def build_series(past: ExperimentHistory) -> list[NightSeries]:
     """Return all series of an experiment that are looked at: the tail, and the share of errors."""
-    return [*_tails(past), *_error_shares(past)]
+    return [*_build_tails(past), *_build_error_shares(past)]
 
 
-def _tails(past: ExperimentHistory) -> Iterator[NightSeries]:
+def _build_tails(past: ExperimentHistory) -> Iterator[NightSeries]:
     by_run = {run.id: run for run in past.runs}
     figures: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     units: dict[str, str] = {}
@@ -389,15 +389,15 @@ def _tails(past: ExperimentHistory) -> Iterator[NightSeries]:
         there = {run.night for run in fit}
         recent = {night.id for night in past.nights[-_SETTLED:]} & there or there
         settled = [run for run in fit if run.night in recent]
-        chosen = [each for each in PERCENTILES if each in _common(metrics, settled, phase)]
+        chosen = [each for each in PERCENTILES if each in _common_metrics(metrics, settled, phase)]
         if not past.daily:
-            chosen = [_chosen(metrics, settled, units, phase)]
+            chosen = [_choose_metric(metrics, settled, units, phase)]
         for metric in chosen:
             key = SeriesKey(past.experiment, scenario, backend, phase, metric)
-            yield NightSeries(key, units[metric], _nights(past, key, metrics[metric]), past.daily)
+            yield NightSeries(key, units[metric], _night_values(past, key, metrics[metric]), past.daily)
 
 
-def _error_shares(past: ExperimentHistory) -> Iterator[NightSeries]:
+def _build_error_shares(past: ExperimentHistory) -> Iterator[NightSeries]:
     by_run = {run.id: run for run in past.runs}
     shares: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for run_id, share in past.error_shares:
@@ -406,14 +406,14 @@ def _error_shares(past: ExperimentHistory) -> Iterator[NightSeries]:
             shares[run.scenario, run.backend][run_id] = share
     for (scenario, backend), values in sorted(shares.items()):
         key = SeriesKey(past.experiment, scenario, backend, "whole", ERROR_SHARE)
-        yield NightSeries(key, "", _nights(past, key, values), past.daily)
+        yield NightSeries(key, "", _night_values(past, key, values), past.daily)
 
 
-def _chosen(
+def _choose_metric(
     metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], units: dict[str, str], phase: str
 ) -> str:
     """Return the highest percentile that most runs have; else what takes longest; else the median."""
-    common = _common(metrics, runs, phase)
+    common = _common_metrics(metrics, runs, phase)
     for tail in _TAILS:
         if tail in common:
             return tail
@@ -423,7 +423,7 @@ def _chosen(
     return common[0]
 
 
-def _common(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], phase: str) -> list[str]:
+def _common_metrics(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], phase: str) -> list[str]:
     """Return the figures that most runs have; all where there is none of them.
 
     A run has one that is censored too: a night of failures does not make another figure the one to watch.
@@ -435,7 +435,7 @@ def _common(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow], phase:
     ] or list(metrics)
 
 
-def _nights(past: ExperimentHistory, key: SeriesKey, values: dict[int, float]) -> list[NightValue]:
+def _night_values(past: ExperimentHistory, key: SeriesKey, values: dict[int, float]) -> list[NightValue]:
     mine: dict[int, list[RunRow]] = defaultdict(list)
     for run in past.runs:
         if (run.scenario, run.backend) == (key.scenario, key.backend):

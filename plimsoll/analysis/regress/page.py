@@ -38,7 +38,7 @@ def history_page(judgements: Sequence[Judgement]) -> str:
     parts = [
         (
             *(each, title(each), [table.as_table() for table in part.tables]),
-            *(trend_charts(number, each), _missing(each), _decisions(each)),
+            *(trend_charts(number, each), _missing_table(each), _decisions_table(each)),
         )
         for number, (each, part) in enumerate(
             zip(judgements, judgement_document(judgements).parts, strict=True)
@@ -57,7 +57,7 @@ def history_page(judgements: Sequence[Judgement]) -> str:
     )
 
 
-def _decisions(judgement: Judgement) -> Table | None:
+def _decisions_table(judgement: Judgement) -> Table | None:
     if not judgement.decisions:
         return None
     rows = [
@@ -68,7 +68,7 @@ def _decisions(judgement: Judgement) -> Table | None:
     return Table("Decisions", caption, ["day", "", "what", "who", "why"], rows)
 
 
-def _missing(judgement: Judgement) -> Table | None:
+def _missing_table(judgement: Judgement) -> Table | None:
     found: dict[tuple[str, str], Row] = {}
     for each in judgement.series:
         if each.series.key.metric == ERROR_SHARE:
@@ -90,33 +90,39 @@ def _missing(judgement: Judgement) -> Table | None:
 
 def trend_charts(number: int, judgement: Judgement) -> list[Chart]:
     """Return a figure for each scenario and phase of experiment `number`."""
-    nights = {row.id: place for place, row in enumerate(_nights(judgement))}
+    nights = {row.id: place for place, row in enumerate(_longest_nights(judgement))}
     shown: dict[tuple[str, str, str], list[SeriesResult]] = {}
     for each in judgement.series:
         key = each.series.key
         if key.metric != ERROR_SHARE:
             shown.setdefault((key.scenario, key.phase, key.metric), []).append(each)
     return [
-        _figure(f"trend-{number}-{at}", judgement, nights, results)
+        _trend_chart(f"trend-{number}-{at}", judgement, nights, results)
         for at, results in enumerate(shown.values())
     ]
 
 
-def _nights(judgement: Judgement) -> list[NightRow]:
+def _longest_nights(judgement: Judgement) -> list[NightRow]:
     longest = max((each.series.nights for each in judgement.series), key=len, default=[])
     return [night.night for night in longest]
 
 
-def _figure(key: str, judgement: Judgement, nights: dict[int, int], results: Sequence[SeriesResult]) -> Chart:
+def _trend_chart(
+    key: str, judgement: Judgement, nights: dict[int, int], results: Sequence[SeriesResult]
+) -> Chart:
     series = results[0].series
     values = [value for each in results for night in each.series.judged for value in night.repeats]
     floor, ceiling = min(values) / 1.25, max(values) * 1.1
     data: list[Json] = []
     for shade, each in enumerate(results):
         data += _traces(each, nights, shade, floor)
-    labels = [night.name for night in _nights(judgement)]
+    labels = [night.name for night in _longest_nights(judgement)]
     metric = series.key.name.rpartition(": ")[2]
-    x_axis = axis("night") | _ticks(_nights(judgement)) | {"range": [-1, len(labels)], "rangemode": "normal"}
+    x_axis = (
+        axis("night")
+        | _night_ticks(_longest_nights(judgement))
+        | {"range": [-1, len(labels)], "rangemode": "normal"}
+    )
     unit = f" in {series.unit}" if series.unit else ""
     y_axis = axis(f"{metric}{unit}", "log") | log_ticks(values)
     y_axis |= {"range": [math.log10(floor / 1.1), math.log10(ceiling)]}
@@ -132,7 +138,9 @@ def _figure(key: str, judgement: Judgement, nights: dict[int, int], results: Seq
         ),
         data=data,
         layout=layout(
-            x_axis, y_axis, shapes=[*_band(judgement, nights), *_means(judgement, results, len(labels))]
+            x_axis,
+            y_axis,
+            shapes=[*_baseline_box(judgement, nights), *_baseline_lines(judgement, results, len(labels))],
         ),
         scale="log",
     )
@@ -164,7 +172,7 @@ def _traces(result: SeriesResult, nights: dict[int, int], shade: int, floor: flo
         "marker": {"size": 6, "color": colour},
         "line": {"color": colour, "width": 2},
         "connectgaps": False,
-        "text": [_hover(night, result) for night in series.nights],
+        "text": [_hover_text(night, result) for night in series.nights],
         "hovertemplate": f"%{{text}}<extra>{name}</extra>",
     }
     missing = [night for night in series.nights if not night.repeats]
@@ -174,13 +182,13 @@ def _traces(result: SeriesResult, nights: dict[int, int], shade: int, floor: flo
             "y": [rounded(floor * (1 - 0.03 * shade)) for _ in missing],
             "mode": "markers",
             "marker": {"size": 8, "symbol": "x-thin", "line": {"width": 2, "color": colour}},
-            "text": [f"{_day(night)}: no figure: {plotly_text(night.why, 160)}" for night in missing],
+            "text": [f"{_night_name(night)}: no figure: {plotly_text(night.why, 160)}" for night in missing],
             "hovertemplate": f"%{{text}}<extra>{name}</extra>",
         }
-    yield from _changes(result, nights, group, name)
+    yield from _change_marks(result, nights, group, name)
 
 
-def _means(judgement: Judgement, results: Sequence[SeriesResult], last: int) -> Iterator[Json]:
+def _baseline_lines(judgement: Judgement, results: Sequence[SeriesResult], last: int) -> Iterator[Json]:
     """Yield a dashed line at each backend's mean over the baseline's nights."""
     ids = {night.id for night in judgement.baseline}
     for shade, each in enumerate(results):
@@ -203,7 +211,7 @@ def _means(judgement: Judgement, results: Sequence[SeriesResult], last: int) -> 
             }
 
 
-def _changes(result: SeriesResult, nights: dict[int, int], group: Json, name: str) -> Iterator[Json]:
+def _change_marks(result: SeriesResult, nights: dict[int, int], group: Json, name: str) -> Iterator[Json]:
     series = result.series
     judged = {nights[night.night.id]: at for at, night in enumerate(series.judged)}
     places = [place for place in result.changes if place in judged]
@@ -217,7 +225,7 @@ def _changes(result: SeriesResult, nights: dict[int, int], group: Json, name: st
         first, then = series.to_display(fmean(before)), series.to_display(fmean(after))
         worse = then > first
         texts.append(
-            f"<b>{_day(series.judged[at])}</b>: from {milliseconds(first)} to {milliseconds(then)}, "
+            f"<b>{_night_name(series.judged[at])}</b>: from {milliseconds(first)} to {milliseconds(then)}, "
             f"× {then / first:.2f}"
         )
         colours.append("var(--bad)" if worse else "var(--good)")
@@ -237,7 +245,7 @@ def _changes(result: SeriesResult, nights: dict[int, int], group: Json, name: st
     }
 
 
-def _band(judgement: Judgement, nights: dict[int, int]) -> Iterator[Json]:
+def _baseline_box(judgement: Judgement, nights: dict[int, int]) -> Iterator[Json]:
     places = [nights[night.id] for night in judgement.baseline if night.id in nights]
     if places:
         box: Json = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "opacity": 0.12}
@@ -245,7 +253,7 @@ def _band(judgement: Judgement, nights: dict[int, int]) -> Iterator[Json]:
         yield box | edges | {"fillcolor": "var(--note)"}
 
 
-def _ticks(nights: Sequence[NightRow]) -> Json:
+def _night_ticks(nights: Sequence[NightRow]) -> Json:
     step = max(1, math.ceil(len(nights) / _TICKS))
     places = list(range(0, len(nights), step))
     return {
@@ -255,12 +263,12 @@ def _ticks(nights: Sequence[NightRow]) -> Json:
     }
 
 
-def _hover(night: NightValue, result: SeriesResult) -> str:
+def _hover_text(night: NightValue, result: SeriesResult) -> str:
     value = night.value(result.series.shares)
     if value is None:
         return ""
-    return f"{_day(night)}: <b>{milliseconds(value)}</b>, {counted(len(night.repeats), 'repeat')}"
+    return f"{_night_name(night)}: <b>{milliseconds(value)}</b>, {counted(len(night.repeats), 'repeat')}"
 
 
-def _day(night: NightValue) -> str:
+def _night_name(night: NightValue) -> str:
     return plotly_text(night.night.name, 60)

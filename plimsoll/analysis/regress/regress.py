@@ -215,16 +215,15 @@ def _report(
     intake: IntakeResult | None, problems: list[str], pruned: PruningResult | None, dry_run: bool
 ) -> None:
     """Print on standard error what is not part of the judgement."""
-    said = [] if intake is None else [f"left out: {each}" for each in intake.unreadable]
-    said += problems
+    lines = [f"left out: {each}" for each in intake.unreadable] if intake else []
+    lines += problems
     if pruned is not None:
         verb = "would be deleted" if dry_run else "deleted"
-        if dry_run:
-            said += pruned.runs
-        said.append(f"raw data of {len(pruned.runs)} runs {verb}, {pruned.size_bytes:,} bytes")
-        said += [f"kept: {each}" for each in pruned.spared]
-    for each in said:
-        click.echo(printable(each, 2000), err=True)
+        lines += pruned.runs if dry_run else []
+        lines.append(f"raw data of {len(pruned.runs)} runs {verb}, {pruned.size_bytes:,} bytes")
+        lines += [f"kept: {each}" for each in pruned.spared]
+    for line in lines:
+        click.echo(printable(line, 2000), err=True)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,12 @@ def judge_last_night(
         judgement = _judge_last(history, past, gates, terms)
     around = runs_around_news(past.runs, judgement.series)
     loaded = {group: (history.load(before), history.load(last)) for group, (before, last) in around.items()}
-    notes = [*judgement.notes, *_earlier_news(earlier), *circumstances(loaded)]
+    news = [  # of days that came along with the last one
+        f"{day.night.name}: {each.series.key.name} {each.says}"
+        for day in earlier
+        for each in (*day.news, *day.recovered)
+    ]
+    notes = [*judgement.notes, *news, *circumstances(loaded)]
     return replace(judgement, notes=notes, earlier=earlier)
 
 
@@ -135,13 +140,6 @@ def _past_until(past: ExperimentHistory, count: int) -> ExperimentHistory:
     nights = past.nights[:count]
     ids = {night.id for night in nights}
     return replace(past.with_runs([run for run in past.runs if run.night in ids]), nights=nights)
-
-
-def _earlier_news(earlier: Iterable[Judgement]) -> Iterator[str]:
-    """Yield what was found on days that came along with the last one, a sentence each (hostile)."""
-    for judgement in earlier:
-        for each in (*judgement.news, *judgement.recovered):
-            yield f"{judgement.night.name}: {each.series.key.name} {each.says}"
 
 
 class NightRun(NamedTuple):

@@ -109,7 +109,7 @@ def find_limits(found: Comparison, pages_compared: bool = False) -> Iterator[str
     if not (_controls(found.baseline) and _controls(found.candidate)):
         yield (
             "The control experiment (download) was not run on both sides: network and processors may differ "
-            "without anybody's knowing."
+            "without anyone knowing."
         )
     if not pages_compared:
         yield (
@@ -142,14 +142,14 @@ def scenarios_table(found: Comparison) -> Table:
             runs = side.of(scenario)
             repeats = _list_values(str(run.repeat) for run in runs if run.repeat is not None)
             busy = _list_values(run.saturation.name if run.saturation else "none" for run in runs)
-            began = [run.started_at for run in runs if run.started_at]
+            began = [instant.astimezone(UTC) for run in runs if (instant := run.started_at)]
             cells = [
                 f"{letter}: {side.name}",
                 count(len(runs)),
                 repeats,
                 count(sum(run.phases[WHOLE].requests for run in runs)),
                 busy,
-                f"{_instant_text(min(began))} … {_instant_text(max(began))}" if began else ABSENT,
+                f"{min(began):%Y-%m-%d %H:%M} … {max(began):%Y-%m-%d %H:%M}" if began else ABSENT,
             ]
             rows.append(Row(scenario, cells, "" if runs else "amiss"))
         rows.append(Row("", ["in this order", "", "", "", "", order_letters(found, scenario)]))
@@ -244,11 +244,6 @@ def _list_values(values: Iterable[str | None]) -> str:
     each = list(dict.fromkeys(value for value in values if value))
     more = f" and {len(each) - _MOST_VALUES} more" if len(each) > _MOST_VALUES else ""
     return (", ".join(each[:_MOST_VALUES]) + more) or ABSENT
-
-
-def _instant_text(instant: datetime) -> str:
-    known = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
-    return f"{known.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def _program(run: MeasuredRun) -> str | None:

@@ -100,20 +100,11 @@ class _SignOff(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print signoff.json.")
 @progress_option
 def signoff(
-    paths: tuple[Path, ...],
-    baseline: str | None,
-    candidate: str | None,
-    gates: Path,
-    out: Path,
-    question: str | None,
-    signers: tuple[str, ...],
-    key: Path | None,
-    same: Path | None,
-    against_log: Path | None,
     junit_file: Path | None,
     markdown_file: Path | None,
     as_json: bool,
     progress: bool | None,
+    **given: Any,
 ) -> None:
     """Write a document to sign: verdict, gates, evidence and its limits, sums of all raw data.
 
@@ -130,12 +121,10 @@ def signoff(
         plimsoll signoff results/old results/new --gates gates.yml --out signed --same results/2026…-same
         plimsoll signoff verify signed --allowed-signers allowed_signers
     """  # noqa: D301 \b is click's: keep these lines as they are
-    if len(paths) > 2:
+    options = SignOffOptions(**given)
+    if len(options.paths) > 2:
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
     files = DocumentFiles(junit_file, markdown_file)
-    options = SignOffOptions(
-        paths, gates, out, baseline, candidate, question, signers, key, same, against_log
-    )
     shown = is_shown(progress)
     made = write_signoff(options, lambda what, unit: progress_bar(what, unit, shown))
     document = comparison_document(made.found, "signoff")
@@ -149,7 +138,7 @@ def signoff(
         click.echo("")
         click.echo(f"on every page: {made.sums_sha256}")
         for name in (PAGE, *([] if made.without_pdf else [PDF])):
-            click.echo(f"document: {printable(str(out / name), 4096)}")
+            click.echo(f"document: {printable(str(options.out / name), 4096)}")
     sys.exit(made.found.exit_code)
 
 
