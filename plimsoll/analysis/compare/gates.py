@@ -355,7 +355,7 @@ def _known_metric(value: str) -> str:
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Gate(_Model):
@@ -376,27 +376,24 @@ class Gate(_Model):
         None,
         gt=0,
         le=1000,
-        allow_inf_nan=False,
         description="Candidate's figure by the baseline's, at most: 1.10 allows 10 % more.",
     )
     at_most_ms: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="Candidate's own figure, at most so many milliseconds."
+        None, gt=0, description="Candidate's own figure, at most so many milliseconds."
     )
     at_most_more: float | None = Field(
         None,
         ge=0,
         le=1,
-        allow_inf_nan=False,
         description="For `error share`: candidate's less the baseline's, at most: 0.001 is one in 1,000.",
     )
     at_most_share: float | None = Field(
-        None, gt=0, le=1, allow_inf_nan=False, description="For `error share`: candidate's own, at most."
+        None, gt=0, le=1, description="For `error share`: candidate's own, at most."
     )
     at_most_share_of_runs: float | None = Field(
         None,
         gt=0,
         lt=1,
-        allow_inf_nan=False,
         description="For `stalls over N ms`: of the candidate's runs, at most this share has them.",
     )
 
