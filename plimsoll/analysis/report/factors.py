@@ -251,7 +251,7 @@ def factor_figures(figures: ScenarioFigures) -> FactorFigures | None:
         for repeat in each.repeats
         if repeat.run.directory.facts.factors and repeat.run.directory.facts.experiment
     ]
-    phase = "during" if figures.saturated else WHOLE_RUN[0]
+    phase = "during" if figures.saturated else WHOLE_RUN
     times = [(repeat, repeat.phases[phase].response_ms) for repeat in repeats if phase in repeat.phases]
     percentile = common_percentile([each for _, each in times])
     if percentile is None:

@@ -337,7 +337,7 @@ class ScenarioFigures:
     @property
     def phases(self) -> list[str]:
         """All phases that any backend has, in order."""
-        return [name for name in (*PHASES, *WHOLE_RUN) if any(name in each.phases for each in self.backends)]
+        return [name for name in (*PHASES, WHOLE_RUN) if any(name in each.phases for each in self.backends)]
 
     @cached_property
     def few(self) -> "ScenarioFigures":
@@ -382,14 +382,14 @@ def common_percentile(times: Sequence[TimeFigures]) -> str | None:
 
 def _backend(backend: BackendRuns, windows: dict[int, list[PhaseWindow]]) -> BackendFigures:
     sliced = {name for run in backend.runs if (each := run.statistics.phases) for name in each.names}
-    names = [name for name in (*PHASES, *WHOLE_RUN) if name in sliced]
+    names = [name for name in (*PHASES, WHOLE_RUN) if name in sliced]
     repeats = [_repeat(run, windows[run.number]) for run in backend.runs]
     phases: dict[str, PhaseFigures] = {}
     curve: list[tuple[float, float]] = []
     for name in names:
         sample, lasted_s = _pooled(backend.runs, name)
         phases[name] = _figures(sample, lasted_s)
-        if name in ("during", *WHOLE_RUN) and not curve:
+        if name in ("during", WHOLE_RUN) and not curve:
             curve = sample.curve()
     sends = [repeat.send.value for repeat in repeats]
     every = np.concatenate(sends) if sends else np.empty(0)
@@ -438,7 +438,7 @@ def _disk_mean(repeats: list[RepeatFigures], phase: str) -> float | None:
 
 
 def _backend_json(each: BackendFigures) -> dict[str, object]:
-    line = line_of(each.windows("during") or each.windows(WHOLE_RUN[0]))
+    line = line_of(each.windows("during") or each.windows(WHOLE_RUN))
     return {
         "backend": each.backend.name,
         "emulated": each.backend.emulated,

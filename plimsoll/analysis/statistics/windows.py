@@ -32,7 +32,7 @@ from plimsoll.analysis.statistics.requests import CountedRequests
 Counts = NDArray[np.int64]
 
 PHASES = ("before", "during", "after")
-WHOLE_RUN = ("whole run",)  # the one phase of a run without a saturator
+WHOLE_RUN = "whole run"  # the one phase of a run without a saturator
 NEVER_NS = 1 << 61
 MOST_BINS = 1000
 HEAT_PER_DECADE = 12
@@ -273,7 +273,7 @@ class PhaseSlices:
     @property
     def names(self) -> tuple[str, ...]:
         """The phases, in order of time."""
-        return PHASES if self.saturated else WHOLE_RUN
+        return PHASES if self.saturated else (WHOLE_RUN,)
 
     def add(
         self,

@@ -348,7 +348,7 @@ def _lead(best: RankedBackend, other: RankedBackend, sign: int, sides: int) -> L
 
 
 def _percentile(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
-    phase = "during" if figures.saturated else WHOLE_RUN[0]
+    phase = "during" if figures.saturated else WHOLE_RUN
     times = {
         repeat.run.number: repeat.phases[phase].response_ms
         for each in figures.backends
@@ -372,7 +372,7 @@ def _own_measure(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
     name = main_measure(runs)
     if name is None:
         return None
-    for phase in (*(("during",) if figures.saturated else ()), WHOLE_RUN[0]):
+    for phase in ("during", WHOLE_RUN) if figures.saturated else (WHOLE_RUN,):
         all_of = [run.phase_values.get(phase) if phase == "during" else run.values for run in runs]
         found = [each.get(name) if each else None for each in all_of]
         there = [each for each in found if each and each.tries]

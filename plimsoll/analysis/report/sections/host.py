@@ -352,7 +352,7 @@ def change_weight(row: HostRow, figures: RowFigures, cpus: int | None = None) ->
     at = row.share_of_one(row.at, cpus)
     before, during = figures.mean("before"), figures.mean("during")
     if before is None and during is None:
-        whole = figures.mean(WHOLE_RUN[0])
+        whole = figures.mean(WHOLE_RUN)
         return 0.0 if whole is None or row.alarm != "rises" else whole / at
     if before is None or during is None:
         return 0.0
@@ -369,7 +369,7 @@ def _text(row: HostRow, figures: RowFigures, cpus: int | None) -> str:
     before, during = figures.mean("before"), figures.mean("during")
     phase = "during"
     if during is None:
-        during, before, phase = figures.mean(WHOLE_RUN[0]), None, WHOLE_RUN[0]
+        during, before, phase = figures.mean(WHOLE_RUN), None, WHOLE_RUN
     high, shown = figures.phases[phase].high, significant(during or 0.0, 2)
     text = f"{row.said} {shown}" if before is None else f"{row.said} {significant(before, 2)} → {shown}"
     text = f"{text} {row.unit}".strip()
@@ -394,7 +394,7 @@ def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
 
 def _add_phases(figures: RowFigures, run: ReportRun, t_s: Floats, value: Floats) -> None:
     zero_s = zero_ns(run) / 1e9
-    for phase in PHASES if run.saturation else WHOLE_RUN:
+    for phase in PHASES if run.saturation else (WHOLE_RUN,):
         from_ns, to_ns = edges_ns(phase, run.saturation)
         within = value[(t_s >= from_ns / 1e9 - zero_s) & (t_s < to_ns / 1e9 - zero_s) & ~np.isnan(value)]
         each = figures.phases.setdefault(phase, PhaseMean())
