@@ -187,7 +187,7 @@ def judge_sides(
     questions = build_questions(*sides, gates, orders, stops)
     look, again = 1, list[Finding]()
     if not all(asked.question.blocked for asked in questions):
-        look, again = remember_look(look_at(*(side.runs for side in sides)), opened[1].path)
+        look, again = _remember_look(look_at(*(side.runs for side in sides)), opened[1].path)
     verdicts = decide([asked.question for asked in questions], gates.confidence, look)
     judged = [  # a gate that rests on runs which show the candidate to be worse is broken
         GateVerdict(asked.gate, asked.question, broken_by(asked.stops) or verdict, asked.unit)
@@ -280,7 +280,7 @@ def look_at(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]) -
     return DecisionLook(frozenset(map(_run_identity, baseline)), frozenset(map(_run_identity, candidate)))
 
 
-def remember_look(look: DecisionLook, folder: Path) -> tuple[int, list[Finding]]:
+def _remember_look(look: DecisionLook, folder: Path) -> tuple[int, list[Finding]]:
     """Remember `look` in the folder of the candidate's runs; return its number, and what to say of it.
 
     Raises RunDirectoryError of a damaged file.

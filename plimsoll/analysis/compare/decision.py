@@ -148,7 +148,7 @@ def decide(questions: Sequence[Question], confidence: float, look: int | None = 
     fails = adjust_by_holm([each.p_fail for each in asked])
     outcomes = [_outcome(p, f, now, each.question) for each, p, f in zip(asked, passes, fails, strict=True)]
     undecided = max(outcomes.count("INCONCLUSIVE"), 1)
-    ahead = NextLook(first=then / gates, asked=then / undecided)
+    ahead = _NextLook(first=then / gates, asked=then / undecided)
     return [
         each.verdict(outcome, p, f, _Errors(error, now, ahead))
         for each, outcome, p, f in zip(asked, outcomes, passes, fails, strict=True)
@@ -198,7 +198,7 @@ def _outcome(p_pass: float, p_fail: float, alpha: float, question: Question) -> 
 
 
 @dataclass(frozen=True)
-class NextLook:
+class _NextLook:
     """What the next look will ask: of the first gate, and of one that is undecided now."""
 
     first: float
@@ -211,7 +211,7 @@ class _Errors:
 
     interval: float
     look: float
-    ahead: NextLook
+    ahead: _NextLook
 
 
 @dataclass
@@ -235,7 +235,7 @@ class _GateTest:
         question, evidence, compared = self.question, self.evidence, self.compared
         if evidence is None or compared is None:
             return replace(
-                Verdict("INCONCLUSIVE", " ".join(question.blocked)), **describe_power(question, self.first)
+                Verdict("INCONCLUSIVE", " ".join(question.blocked)), **_describe_power(question, self.first)
             )
         more, excluded, claim = None, None, ""
         if outcome == "INCONCLUSIVE":
@@ -263,11 +263,11 @@ class _GateTest:
                 excluded_share=excluded,
                 claim=claim,
             ),
-            **describe_power(question, self.first),
+            **_describe_power(question, self.first),
         )
 
     def _count_more_runs(
-        self, compared: PermutationTest | BinomialTest, evidence: Evidence | BinomialTest, ahead: NextLook
+        self, compared: PermutationTest | BinomialTest, evidence: Evidence | BinomialTest, ahead: _NextLook
     ) -> int | None:
         if (self.question.doubts and self.p_pass <= self.first) or (
             self.question.excuses and self.p_fail <= self.first
@@ -337,7 +337,7 @@ def _describe_claim(runs: int, excluded: float, confidence: float) -> str:
     )
 
 
-def describe_power(question: Question, alpha: float) -> dict[str, Any]:
+def _describe_power(question: Question, alpha: float) -> dict[str, Any]:
     """Return the fields of a verdict that say what these runs, as far apart as they lie, would have found."""
     compared = _select_measurable(question, alpha)
     if compared is None:

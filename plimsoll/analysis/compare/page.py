@@ -208,7 +208,7 @@ def limit(judged: GateVerdict) -> str:
 
 def comparison_charts(comparison: Comparison) -> list[Chart]:
     """Return the figures: effects with their intervals, and every run."""
-    effects = effects_chart(comparison.judged, comparison.gates.confidence)
+    effects = _effects_chart(comparison.judged, comparison.gates.confidence)
     timed = {each.gate.name: each for each in comparison.judged if each.in_ms and each.question.candidate}
     shown = list(timed.values())[:_MOST_PLACES]
     found = [effects] if effects else []
@@ -280,7 +280,7 @@ def runs_table(comparison: Comparison) -> Table:
     )
 
 
-def effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | None:
+def _effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | None:
     """Return candidate ÷ baseline, with its interval, of every ratio gate that has one; None of none."""
     shown = [
         each

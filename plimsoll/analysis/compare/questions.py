@@ -135,11 +135,11 @@ def _build_question(
         first, second = [first[at] for at, _ in pairs], [second[at] for _, at in pairs]
     unit = _find_unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
     runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
-    doubts = list(find_stalls(runs, gate, (values[0], values[1]), unit))
-    failures, bars = find_failing((baseline.name, candidate.name), runs, gate)
+    doubts = list(_find_stalls(runs, gate, (values[0], values[1]), unit))
+    failures, bars = _find_failing((baseline.name, candidate.name), runs, gate)
     found_out = [*doubts, *([failures] if failures else [])]
     doubts += [failures] if failures and bars else []
-    contention, excuses = find_contention(
+    contention, excuses = _find_contention(
         (baseline.name, candidate.name), runs, gate, unit, alone=limit in ALONE
     )
     if contention:
@@ -192,7 +192,7 @@ def sentences(problems: Sequence[str]) -> Iterator[str]:
         yield f"And {counted(len(problems) - _MOST_NAMED, 'more problem')} of this kind."
 
 
-def find_stalls(
+def _find_stalls(
     runs: tuple[_Runs, _Runs], gate: Gate, values: tuple[Sequence[float], Sequence[float]], unit: str
 ) -> Iterator[Finding]:
     """Yield which of the candidate's runs stalled, by the gate's own figure or by their slowest row.
@@ -211,7 +211,7 @@ def find_stalls(
             yield from _find_stalled(runs, (worst[0], worst[1]), gate, what)
 
 
-def find_contention(
+def _find_contention(
     sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate, unit: str, *, alone: bool
 ) -> tuple[Finding | None, bool]:
     """Return that one side may be slower by the generator's doing, and whether that is the candidate.
@@ -237,7 +237,7 @@ def find_contention(
     return Finding(FindingKind.SHARED_MACHINE, text, names, gate.scenario), slower
 
 
-def find_failing(
+def _find_failing(
     sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate
 ) -> tuple[Finding | None, bool]:
     """Return what is to be known of failures of the gate's measure, and whether they allow no PASS.

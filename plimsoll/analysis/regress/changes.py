@@ -94,8 +94,8 @@ class SeriesReview:
 
     def results(self, series: Sequence[NightSeries]) -> list[SeriesResult]:
         """Return the result of each."""
-        self._note_mended([without_episodes(each, self.known, self._nights) for each in series])
-        found = self._review_all([without_episodes(each, self.known, self._nights) for each in series])
+        self._note_mended([_without_episodes(each, self.known, self._nights) for each in series])
+        found = self._review_all([_without_episodes(each, self.known, self._nights) for each in series])
         for one in found:
             self.reported += [
                 self._change_row(one.looked_at, change, "worse") for change in one.news.values()
@@ -107,7 +107,7 @@ class SeriesReview:
 
     def _note_mended(self, series: Sequence[NightSeries]) -> None:
         """Note in `known` what has recovered tonight, and report it."""
-        mended = find_mended(series, self.known, self._nights)
+        mended = _find_mended(series, self.known, self._nights)
         for at, row in enumerate(self.known):
             if row in mended:
                 self.known[at] = replace(row, recovered=mended[row], recovery_found=self._tonight)
@@ -135,7 +135,7 @@ class SeriesReview:
         split: tuple[dict[int, Change], dict[int, Change]] = ({}, {})
         for side, kinds, is_it in (
             (split[0], ("worse", "baseline"), is_worse),
-            (split[1], ("better",), is_better),
+            (split[1], ("better",), _is_better),
         ):
             sure = {
                 self._place[judged[change.at].night.id]: change
@@ -195,7 +195,7 @@ class SeriesReview:
 
     def _regressions(self, series: NightSeries) -> list[ChangeRow]:
         """Return the regressions of `series` that were reported before tonight, the oldest first."""
-        mine = [row for row in self.known if row.kind == "worse" and is_of(row, series)]
+        mine = [row for row in self.known if row.kind == "worse" and _is_of(row, series)]
         return sorted(mine, key=lambda row: self._place[row.night])
 
     def _decide_state(
@@ -224,13 +224,13 @@ class SeriesReview:
 
     def _biggest(self, series: NightSeries, which: dict[int, Change]) -> str:
         change = max(which.values(), key=lambda one: abs(one.after - one.before))
-        return f"{percent_more(series, change)} since {series.judged[change.at].night.name}"
+        return f"{_percent_more(series, change)} since {series.judged[change.at].night.name}"
 
     def _describe_mend(self, series: NightSeries, mended: Sequence[ChangeRow]) -> str:
         """Return since when it is as before, and what it was meanwhile."""
         since = max(self._place[row.recovered] for row in mended if row.recovered is not None)
         first = mended[0]
-        was = percent_more(series, _to_change(series, first))
+        was = _percent_more(series, _to_change(series, first))
         return f"as before since {self._nights[since].name}; was {was} since {self._night_name(first)}"
 
     def _describe_open(self, found: _SeriesChanges, open_rows: Sequence[ChangeRow]) -> str:
@@ -249,8 +249,8 @@ class SeriesReview:
         if values and first.metric == series.key.metric:
             now = replace(change, after=fmean(values))
             if is_worse(series, now):
-                return f"{percent_more(series, now)} since {self._night_name(first)}, {ends}"
-        was = f"was {percent_more(series, change)} since {self._night_name(first)}"
+                return f"{_percent_more(series, now)} since {self._night_name(first)}, {ends}"
+        was = f"was {_percent_more(series, change)} since {self._night_name(first)}"
         return f"{was}, {ends}; it has not surely recovered yet"
 
     def _describe_along(self, found: _SeriesChanges) -> str:
@@ -267,7 +267,7 @@ class SeriesReview:
             ]
             if near and is_worse(series, change):
                 since = series.judged[change.at].night.name
-                worse = percent_more(series, change)
+                worse = _percent_more(series, change)
                 return (
                     f"{worse} since {since}, reported before (until it recovers or is accepted with --accept)"
                 )
@@ -285,10 +285,10 @@ class SeriesReview:
         reported |= {self._place[row.recovered] for row in rows if row.recovered is not None}
         sure = {
             self._place[of.judged[change.at].night.id]
-            for of, changes in ((series, find_older_changes(series.scaled)), (looked_at, found.changes))
+            for of, changes in ((series, _find_older_changes(series.scaled)), (looked_at, found.changes))
             for change in changes
             if change.p <= NEWS_P and change.after_count >= LEAST_AFTER
-            if is_worse(of, change) or is_better(of, change)
+            if is_worse(of, change) or _is_better(of, change)
         }
         alone = {place for place in sure if all(abs(place - other) > SAME for other in reported)}
         return sorted(reported | alone)
@@ -325,7 +325,7 @@ def is_worse(series: NightSeries, change: Change) -> bool:
     return moved >= MORE_ERRORS_MARGIN if series.shares else moved >= 1 + MARGIN
 
 
-def is_better(series: NightSeries, change: Change) -> bool:
+def _is_better(series: NightSeries, change: Change) -> bool:
     """Return whether the change is for the better, by the margin at least."""
     moved = ratio(series, change)
     return moved <= -MORE_ERRORS_MARGIN if series.shares else moved <= 1 / (1 + MARGIN)
@@ -352,7 +352,7 @@ def select_unreported(places: Sequence[int], reported: Sequence[int]) -> list[in
     return left
 
 
-def percent_more(series: NightSeries, change: Change) -> str:
+def _percent_more(series: NightSeries, change: Change) -> str:
     """Return the change in words: `48 % slower`, `2.1 % more errors`."""
     moved = ratio(series, change)
     if series.shares:
@@ -363,7 +363,7 @@ def percent_more(series: NightSeries, change: Change) -> str:
     return f"{100 * (faster - 1):.0f} % faster" if faster < 3 else f"{faster:.1f} times as fast"
 
 
-def find_mended(
+def _find_mended(
     series: Sequence[NightSeries], reported: Sequence[ChangeRow], nights: Sequence[NightRow]
 ) -> dict[ChangeRow, int]:
     """Return which of the reported regressions have recovered tonight, and the first night of that.
@@ -375,7 +375,7 @@ def find_mended(
     tellings: dict[tuple[int, tuple[str, str]], list[_Regression]] = defaultdict(list)
     for row in reported:
         for each in series:
-            if row.kind == "worse" and row.recovered is None and is_of(row, each):
+            if row.kind == "worse" and row.recovered is None and _is_of(row, each):
                 tellings[row.found, row.group].append(
                     _Regression(row, each, place, _previous_change(row, reported, place))
                 )
@@ -391,7 +391,7 @@ def find_mended(
     return found
 
 
-def without_episodes(
+def _without_episodes(
     series: NightSeries, reported: Iterable[ChangeRow], nights: Sequence[NightRow]
 ) -> NightSeries:
     """Return `series` without the nights of regressions that have recovered.
@@ -408,7 +408,7 @@ def without_episodes(
     return replace(series, nights=left)
 
 
-def is_of(row: ChangeRow, series: NightSeries) -> bool:
+def _is_of(row: ChangeRow, series: NightSeries) -> bool:
     """Return whether `row` was reported of `series`, which may have been another percentile then."""
     key = series.key
     same = row.metric == key.metric if series.daily else (row.metric == ERROR_SHARE) == series.shares
@@ -452,7 +452,7 @@ class _Regression:
     def is_sure(self, start: int, p_limit: float) -> bool:
         """Return whether those nights are surely better than the ones of the regression, or so many."""
         bad, back = self.split(start)
-        better = back.mean() < bad.mean() and p_of_shift(bad, back, self._good) <= p_limit
+        better = back.mean() < bad.mean() and _p_of_shift(bad, back, self._good) <= p_limit
         return bool(better or len(back) >= RECENT)
 
     def scatter(self, start: int) -> float:
@@ -490,13 +490,13 @@ def find_changes(values: Sequence[float]) -> list[Change]:
                 float(after.mean()),
                 len(before),
                 len(after),
-                p_of_shift(before, after),
+                _p_of_shift(before, after),
             )
         )
     return found
 
 
-def find_older_changes(values: Sequence[float]) -> list[Change]:
+def _find_older_changes(values: Sequence[float]) -> list[Change]:
     """Return the changes before those that `find_changes` sees, for a page of all nights."""
     found: dict[int, Change] = {}
     last = max(0, len(values) - LOOK_BACK)
@@ -530,7 +530,7 @@ def _find_places(look: NDArray[np.float64]) -> list[int]:
     return sorted({int(change.index) for change in found} - {0, len(look)})
 
 
-def p_of_shift(
+def _p_of_shift(
     before: NDArray[np.float64], after: NDArray[np.float64], *others: NDArray[np.float64]
 ) -> float:
     """Return the one-sided p of the shift from `before` to `after`, this way.

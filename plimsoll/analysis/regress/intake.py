@@ -128,7 +128,7 @@ def add_runs(
 
 def _add_run(history: HistoryStore, run: SelectedRun) -> bool:
     """Add a run unless it is known; return whether it was not."""
-    if history.stamp(run_identity(run.facts)) == directory_stamp(run):
+    if history.stamp(run_identity(run.facts)) == _directory_stamp(run):
         return False
     history.keep(digest_run(run))
     return True
@@ -136,9 +136,9 @@ def _add_run(history: HistoryStore, run: SelectedRun) -> bool:
 
 def _add_log(store: LogStore, run: SelectedRun, unreadable: list[str]) -> bool:
     """Add an imported access log unless it is known; return whether it was not, and say what none is."""
-    if store.stamp(log_identity(run.facts)) == directory_stamp(run):
+    if store.stamp(log_identity(run.facts)) == _directory_stamp(run):
         return False
-    digest = digest_log(run, store.route_ids)
+    digest = _digest_log(run, store.route_ids)
     if not digest.hours:
         unreadable += [f"{run.path} {why}" for why in digest.unfit]
     store.keep(digest, run_identity(run.facts))
@@ -172,7 +172,7 @@ def select_runs(paths: Sequence[Path]) -> RunSelection:
             for one in inside:
                 try:
                     facts = read_facts(one)
-                    found = SelectedRun(one.resolve(), folder.resolve(), facts, find_night(one, facts))
+                    found = SelectedRun(one.resolve(), folder.resolve(), facts, _find_night(one, facts))
                 except RunDirectoryError as error:
                     if one == path:
                         raise
@@ -184,7 +184,7 @@ def select_runs(paths: Sequence[Path]) -> RunSelection:
     return RunSelection(list(runs.values()), list(nights.values()), unreadable)
 
 
-def find_night(path: Path, facts: RunFacts) -> NightFacts:
+def _find_night(path: Path, facts: RunFacts) -> NightFacts:
     """Return of which night the run at `path` is.
 
     Runs of one experiment's folder are one night; others go by the UTC day on which they began. An imported
@@ -276,7 +276,7 @@ def _parse_stamp(text: str) -> str:
 def digest_run(run: SelectedRun, progress: Callable[[int], None] = lambda _: None) -> RunDigest:
     """Return what is kept of `run`; of one that cannot be read, that it cannot."""
     measured: MeasuredRun | None = None
-    stamp, facts, status = directory_stamp(run), run.facts, str(run.facts.status)
+    stamp, facts, status = _directory_stamp(run), run.facts, str(run.facts.status)
     try:
         directory = RunDirectory.open(run.path)
         measured = measure_run(directory, progress)
@@ -296,7 +296,7 @@ def digest_run(run: SelectedRun, progress: Callable[[int], None] = lambda _: Non
     )
 
 
-def directory_stamp(run: SelectedRun) -> str:
+def _directory_stamp(run: SelectedRun) -> str:
     """Return what changes when the run directory does; cheap."""
     parts = []
     for name in (FACTS_FILE, REQUESTS_FILE, SUMMARY_FILE, EVENTS_FILE):
@@ -319,12 +319,12 @@ def size_bytes(run: SelectedRun) -> int:
     return total
 
 
-def digest_log(run: SelectedRun, route_ids: Callable[[list[str]], list[int]]) -> LogDigest:
+def _digest_log(run: SelectedRun, route_ids: Callable[[list[str]], list[int]]) -> LogDigest:
     """Return what is kept of an import; of one that cannot be read, that it cannot.
 
     `route_ids` gives the numbers by which the history knows routes.
     """
-    stamp, place = directory_stamp(run), (str(run.path), str(run.root))
+    stamp, place = _directory_stamp(run), (str(run.path), str(run.root))
     try:
         directory = RunDirectory.open(run.path)
         began = began_ns(directory)

@@ -55,13 +55,13 @@ def judge(
     Changes that are reported again, since the same night is judged again, are among those returned. Raises
     SettingsError without Otava.
     """
-    left = without_dropped(past)
+    left = _without_dropped(past)
     base = baseline_nights(left.nights)
     look = SeriesReview(left)
-    series = look.results([each for each in build_series(left) if not is_series_dropped(past, each)])
+    series = look.results([each for each in build_series(left) if not _is_series_dropped(past, each)])
     failures = GateReview(left, look, base)
-    judged_gates = [failures.result(each) for each in gate_results(left, compared, gates)]
-    stale = "" if terms is None or is_dropped(past) else _find_staleness(past, terms)
+    judged_gates = [failures.result(each) for each in _gate_results(left, compared, gates)]
+    stale = "" if terms is None or _is_dropped(past) else _find_staleness(past, terms)
     ids = {run.id for run in left.runs}
     tonight = [run for run in left.runs if run.night == past.nights[-1].id]
     judgement = Judgement(
@@ -102,7 +102,7 @@ def _find_unjudged(
 ) -> list[str]:
     """Return why tonight cannot be judged, a sentence each; none where it can (hostile)."""
     tonight = past.nights[-1]
-    if is_dropped(past):
+    if _is_dropped(past):
         return []
     there = [run for run in past.runs if run.night == tonight.id]
     if not there:
@@ -111,7 +111,7 @@ def _find_unjudged(
     planned = tonight.facts.planned
     if planned is not None and len(there) < planned:
         found.append(f"{tonight.name} has {len(there)} of its {planned} runs: plimsoll run --resume ends it")
-    return [*found, *(why for group in list_groups(left) for why in _find_missing(left, group, series))]
+    return [*found, *(why for group in _list_groups(left) for why in _find_missing(left, group, series))]
 
 
 def _find_missing(past: ExperimentHistory, group: Group, series: Sequence[SeriesResult]) -> Iterator[str]:
@@ -179,7 +179,7 @@ def compared_runs(nights: Sequence[NightRow], runs: Sequence[RunRow]) -> list[Ru
     return [run for run in runs if run.night in wanted and run.is_fit and run.readable]
 
 
-def gate_results(
+def _gate_results(
     past: ExperimentHistory, compared: Mapping[int, MeasuredRun], gates: Gates | None
 ) -> list[GateResult]:
     """Return a verdict on every gate of every backend; none without a baseline.
@@ -341,32 +341,32 @@ class GateReview:
 # that with `, PHASE`, or a whole series. What is dropped and runs again is judged again.
 
 
-def list_groups(past: ExperimentHistory) -> list[Group]:
+def _list_groups(past: ExperimentHistory) -> list[Group]:
     """Return every scenario and backend that ever ran, in order."""
     return sorted({run.group for run in past.runs})
 
 
 def names_that_drop(past: ExperimentHistory, series: list[NightSeries]) -> list[str]:
     """Return all names (hostile) by which something of `past` can be dropped."""
-    names = [past.experiment, *(name for group in list_groups(past) for name in _group_labels(group))]
+    names = [past.experiment, *(name for group in _list_groups(past) for name in _group_labels(group))]
     names += [name for each in series for name in _series_labels(each.key)]
     return [name for name in dict.fromkeys(names) if name]
 
 
-def is_dropped(past: ExperimentHistory) -> bool:
+def _is_dropped(past: ExperimentHistory) -> bool:
     """Return whether the experiment is dropped, and had no night since."""
     last = past.nights[-1].id
     return any(each.name == past.experiment and each.night == last for each in _drops(past))
 
 
-def without_dropped(past: ExperimentHistory) -> ExperimentHistory:
+def _without_dropped(past: ExperimentHistory) -> ExperimentHistory:
     """Return `past` without the scenarios and backends that were dropped, and did not run since."""
-    groups, every = list_groups(past), is_dropped(past)
+    groups, every = _list_groups(past), _is_dropped(past)
     gone = {group for group in groups if every or _is_group_dropped(past, group)}
     return past.with_runs([run for run in past.runs if run.group not in gone]) if gone else past
 
 
-def is_series_dropped(past: ExperimentHistory, series: NightSeries) -> bool:
+def _is_series_dropped(past: ExperimentHistory, series: NightSeries) -> bool:
     """Return whether a series is dropped by its own name, and has no value since."""
     nights = [night.night.id for night in series.judged[-1:]]
     return _is_dropped_after(past, nights, _series_labels(series.key))

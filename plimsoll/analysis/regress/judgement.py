@@ -216,7 +216,7 @@ def _series_table(judgement: Judgement) -> CaseTable:
 
 def _series_case(result: SeriesResult, is_red: bool) -> VerdictCase:
     name, says = result.series.key.name, result.says
-    tonight, before = figure_text(result, result.tonight), figure_text(result, result.level)
+    tonight, before = _figure_text(result, result.tonight), _figure_text(result, result.level)
     effect = against(result)
     figures = f"tonight {tonight}, before {before} ({effect})"
     if is_red:
@@ -260,11 +260,11 @@ def _gate_case(gate: GateResult) -> VerdictCase:
         test = JUnitCase(name, "failure", f"breaks its limit: {says}", "baseline")
     else:
         test = JUnitCase(name, "passed") if outcome == "PASS" else JUnitCase(name, "skipped", says)
-    limit = f"≤ {gate_effect(gate, gate.at_most)}"
+    limit = f"≤ {_gate_effect(gate, gate.at_most)}"
     return VerdictCase(
         word=outcome,
         name=gate.name,
-        cells=[gate_effect(gate, gate.verdict.estimate), limit, f"{gate.nights[0]} v {gate.nights[1]}"],
+        cells=[_gate_effect(gate, gate.verdict.estimate), limit, f"{gate.nights[0]} v {gate.nights[1]}"],
         says=says,
         test=test,
         look="amiss" if outcome == "FAIL" else "",
@@ -280,7 +280,7 @@ def _notes(judgement: Judgement) -> Iterator[VerdictNote]:
         test = finding_case(finding.name, says, finding.disqualifies, finding.worse)
         yield VerdictNote(finding_word(finding), says, test)
     yield from (VerdictNote("note", note) for note in judgement.notes)
-    yield from (VerdictNote("decided", decided) for decided in last_decisions(judgement))
+    yield from (VerdictNote("decided", decided) for decided in _last_decisions(judgement))
 
 
 def as_json(judgements: Sequence[Judgement]) -> dict[str, object]:
@@ -403,7 +403,7 @@ def message_subject(judgement: Judgement) -> str:
     )
 
 
-def figure_text(result: SeriesResult, value: float | None) -> str:
+def _figure_text(result: SeriesResult, value: float | None) -> str:
     """Return a figure of a series in its unit."""
     if value is None:
         return ABSENT
@@ -422,7 +422,7 @@ def against(result: SeriesResult) -> str:
     return f"× {result.tonight / result.level:.2f}"
 
 
-def gate_effect(result: GateResult, value: float | None) -> str:
+def _gate_effect(result: GateResult, value: float | None) -> str:
     """Return an effect on a gate, or its limit, in the terms of the limit."""
     if value is None:
         return ABSENT
@@ -447,7 +447,7 @@ def decision(decided: Decision) -> str:
     return f"{DECIDED[decided.kind]} {decided.name}, {decided.at[:10]}{by}{why}"
 
 
-def last_decisions(judgement: Judgement) -> Iterator[str]:
+def _last_decisions(judgement: Judgement) -> Iterator[str]:
     """Yield the last decisions, the newest first, and how many there were before (hostile)."""
     yield from map(decision, reversed(judgement.decisions[-LAST_DECISIONS:]))
     earlier = len(judgement.decisions) - LAST_DECISIONS

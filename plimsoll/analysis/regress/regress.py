@@ -164,7 +164,7 @@ def regress(
     files = DocumentFiles(junit_file, markdown_file, html)
     limits = None if gates is None else read_gates(gates)
     channels = open_channels(further)
-    deciding = read_decision_options(further)
+    deciding = _read_decision_options(further)
     terms = JudgingOptions(datetime.now(UTC), stale_after_s, tell_once)
     if not new and not file.exists():
         raise HistoryError(f"{file}: there is no history: correct the path, or begin one there with --new")
@@ -193,7 +193,7 @@ def regress(
         empty = [] if judged else [f"{printable(name, 80)}: no day of its log is over yet" for name in names]
         document = judgement_document(judged)
         files.write(document, lambda: history_page(judged))
-        problems = deliver(kept, channels)
+        problems = _deliver(kept, channels)
         pruned = None if keep_raw_days is None else prune(kept, keep_raw_days, force, dry_run)
     if prints_json:
         click.echo(json.dumps(as_json(judged), indent=2, allow_nan=False))
@@ -321,7 +321,7 @@ class DecisionOptions:
         return Decision(kind, name, night, at, self.by, self.note)
 
 
-def read_decision_options(options: Mapping[str, Any]) -> DecisionOptions:
+def _read_decision_options(options: Mapping[str, Any]) -> DecisionOptions:
     """Return what is to be decided. Raises SettingsError with all problems."""
     baseline, accepts, drops = options["baseline"], options["accepts"], options["drops"]
     note, by = (options["note"] or "").strip(), (options["by"] or "").strip()
@@ -361,7 +361,7 @@ def announce(history: HistoryStore, key: str, message: Message, names: Sequence[
                 )
 
 
-def deliver(history: HistoryStore, by: Mapping[str, Channel]) -> list[str]:
+def _deliver(history: HistoryStore, by: Mapping[str, Channel]) -> list[str]:
     """Send what is to be sent, and note what arrived. Return what did not, a sentence each."""
     problems = []
     for name, send in by.items():

@@ -133,7 +133,7 @@ class HistoryStore:
                     NightKey(row["experiment"], row["name"]), row["started_at"], row["planned"], row["path"]
                 ),
                 bool(row["baseline"]),
-                None if row["findings"] is None else night_findings(row["findings"]),
+                None if row["findings"] is None else _night_findings(row["findings"]),
             )
             for row in rows
         ]
@@ -155,7 +155,7 @@ class HistoryStore:
                 censored=_censored_names(row["whole"]),
                 refused=tuple(
                     each.text
-                    for each in night_findings(row["findings"])
+                    for each in _night_findings(row["findings"])
                     if each.disqualifies and row["id"] in each.runs
                 ),
             )
@@ -275,7 +275,7 @@ class HistoryStore:
         """Note what the gatekeeper found on a night."""
         with self.transaction():
             self.connection.execute(
-                "UPDATE night SET findings = ? WHERE id = ?", (findings_text(findings), night)
+                "UPDATE night SET findings = ? WHERE id = ?", (_findings_text(findings), night)
             )
 
     def look_again(self, nights: Sequence[int]) -> None:
@@ -419,13 +419,13 @@ def _observed(text: str | None) -> dict[str, Any]:
     return {"answers": answers} | known
 
 
-def findings_text(findings: Sequence[StoredFinding]) -> str:
+def _findings_text(findings: Sequence[StoredFinding]) -> str:
     """Return what the gatekeeper found on a night as JSON."""
     return json.dumps([asdict(each) for each in findings])
 
 
-def night_findings(text: str | None) -> tuple[StoredFinding, ...]:
-    """Return what `findings_text` was made of; nothing of a night that nobody looked at yet."""
+def _night_findings(text: str | None) -> tuple[StoredFinding, ...]:
+    """Return what `_findings_text` was made of; nothing of a night that nobody looked at yet."""
     return tuple(
         StoredFinding(**(each | {"level": Severity(each["level"]), "runs": tuple(each["runs"])}))
         for each in json.loads(text or "[]")

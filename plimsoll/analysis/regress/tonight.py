@@ -1,6 +1,6 @@
 """The last night of an experiment, from the history to a judgement whose news the history remembers.
 
-`findings_of_night` is the one place where the history asks the gatekeeper; it has no rules of its own.
+`_findings_of_night` is the one place where the history asks the gatekeeper; it has no rules of its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ def judge_last_night(
         else:
             past = _ask_gatekeeper(history, past, gates is None or gates.answers)
         judgement = _judge_last(history, past, gates, terms)
-    around = runs_around_news(past.runs, judgement.series)
+    around = _runs_around_news(past.runs, judgement.series)
     loaded = {group: (history.load(before), history.load(last)) for group, (before, last) in around.items()}
     news = [  # of days that came along with the last one
         f"{day.night.name}: {each.series.key.name} {each.says}"
@@ -100,9 +100,9 @@ def _ask_gatekeeper(history: HistoryStore, past: ExperimentHistory, answers: boo
         if night.findings is not None and night is not past.nights[-1]:
             continue
         mine = [replace(row, refused=()) for row in past.runs if row.night == night.id]
-        found = findings_of_night(night_runs(rows_before(past, night)), night_runs(mine), answers)
+        found = _findings_of_night(night_runs(_rows_before(past, night)), night_runs(mine), answers)
         history.note_findings(night.id, found)
-        past = with_findings(past, night, found)
+        past = _with_findings(past, night, found)
     return past
 
 
@@ -149,7 +149,7 @@ class NightRun(NamedTuple):
     run: MeasuredRun
 
 
-def rows_before(past: ExperimentHistory, night: NightRow) -> list[RunRow]:
+def _rows_before(past: ExperimentHistory, night: NightRow) -> list[RunRow]:
     """Return the fit runs of the last nights before `night`, since somebody last accepted what there was."""
     place = {each.id: at for at, each in enumerate(past.nights)}
     accepted = [
@@ -163,7 +163,7 @@ def rows_before(past: ExperimentHistory, night: NightRow) -> list[RunRow]:
     return [run for run in past.runs if run.is_fit and run.readable and run.night in last]
 
 
-def findings_of_night(
+def _findings_of_night(
     before: Sequence[NightRun], tonight: Sequence[NightRun], answers: bool = True
 ) -> list[StoredFinding]:
     """Return what is wrong with `tonight` beside `before`, scenario by scenario and backend by backend.
@@ -184,7 +184,7 @@ def findings_of_night(
     return [_stored_finding(finding, ids, answers) for finding in found if ids.keys() & set(finding.runs)]
 
 
-def with_findings(
+def _with_findings(
     past: ExperimentHistory, night: NightRow, found: Sequence[StoredFinding]
 ) -> ExperimentHistory:
     """Return `past` with what was found on a night, whose runs are refused by it."""
@@ -228,7 +228,7 @@ def _stored_finding(finding: Finding, ids: dict[str, int], answers: bool) -> Sto
     )
 
 
-def runs_around_news(
+def _runs_around_news(
     runs: Sequence[RunRow], series: Sequence[SeriesResult]
 ) -> dict[Group, tuple[RunRow, RunRow]]:
     """Return the last run before the news and the last of all, by scenario and backend with news."""

@@ -86,11 +86,11 @@ def limit_in_words(judged: GateVerdict, found: Comparison) -> LimitInWords:
     says = f"See “{DOUBTS}”." if judged.question.blocked else judged.verdict.says
     text = f"{judged.gate.metric_type.describe(judged.gate.metric, figures)}. {says}"
     return LimitInWords(
-        judged.verdict.outcome, describe_scope(judged, found), describe_limit(judged, names[0]), clip(text)
+        judged.verdict.outcome, _describe_scope(judged, found), _describe_limit(judged, names[0]), clip(text)
     )
 
 
-def describe_scope(judged: GateVerdict, found: Comparison) -> str:
+def _describe_scope(judged: GateVerdict, found: Comparison) -> str:
     """Return under what a limit holds: `replay, while zfs-send kept the disks busy`."""
     scenario, phase = judged.gate.scenario, judged.gate.phase
     runs = [*found.baseline.of(scenario), *found.candidate.of(scenario)]
@@ -103,7 +103,7 @@ def describe_scope(judged: GateVerdict, found: Comparison) -> str:
     return f"{scenario}{phases.get(phase, '')}"
 
 
-def describe_limit(judged: GateVerdict, baseline: str) -> str:
+def _describe_limit(judged: GateVerdict, baseline: str) -> str:
     """Return what a limit allows."""
     at_most = judged.question.at_most
     match judged.question.limit:

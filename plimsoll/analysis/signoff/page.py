@@ -72,28 +72,28 @@ def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldR
         differences=differences_table(found),
         what=[
             table
-            for table in (phase_table(found), scenarios_table(found), circumstances_table(found))
+            for table in (phase_table(found), scenarios_table(found), _circumstances_table(found))
             if table
         ],
         controls=[
             table
             for table in (
                 document.same and same_table(document.same),
-                download_table(found),
-                lag_table(found),
+                _download_table(found),
+                _lag_table(found),
                 against_log_table(held),
             )
             if table
         ],
         limits=[
             *(finding.text for finding in check_against_log(held)),
-            *find_limits(found, document.same is not None),
+            *_find_limits(found, document.same is not None),
         ],
         runs=runs_table(found),
     )
 
 
-def find_limits(found: Comparison, pages_compared: bool = False) -> Iterator[str]:
+def _find_limits(found: Comparison, pages_compared: bool = False) -> Iterator[str]:
     """Yield what the evidence cannot show, all findings first, the gravest before the others (hostile)."""
     yield from (finding.sentence for finding in found.findings)
     for side in (found.baseline, found.candidate):
@@ -152,7 +152,7 @@ def scenarios_table(found: Comparison) -> Table:
                 f"{min(began):%Y-%m-%d %H:%M} … {max(began):%Y-%m-%d %H:%M}" if began else ABSENT,
             ]
             rows.append(Row(scenario, cells, "" if runs else "amiss"))
-        rows.append(Row("", ["in this order", "", "", "", "", order_letters(found, scenario)]))
+        rows.append(Row("", ["in this order", "", "", "", "", _order_letters(found, scenario)]))
         every = [*found.baseline.of(scenario), *found.candidate.of(scenario)]
         if any(map(_company, every)):
             rows.append(Row("", ["at the same time as", "", "", "", "", _list_values(map(_company, every))]))
@@ -160,7 +160,7 @@ def scenarios_table(found: Comparison) -> Table:
     return Table("What was run", "Each run is one scenario, once, on one backend.", columns, rows)
 
 
-def order_letters(found: Comparison, scenario: str) -> str:
+def _order_letters(found: Comparison, scenario: str) -> str:
     """Return the order in which the runs of a scenario began: `ABBA`, A being the baseline."""
     runs = [(run, "A") for run in found.baseline.of(scenario)]
     runs += [(run, "B") for run in found.candidate.of(scenario)]
@@ -170,7 +170,7 @@ def order_letters(found: Comparison, scenario: str) -> str:
     return "".join(letter for _, letter in sorted(dated, key=lambda each: each[0]))
 
 
-def circumstances_table(found: Comparison) -> Table:
+def _circumstances_table(found: Comparison) -> Table:
     """Return what both sides' runs were made on, with and by; several values where runs are not alike."""
     sides = (found.baseline, found.candidate)
     every = [
@@ -183,7 +183,7 @@ def circumstances_table(found: Comparison) -> Table:
     return Table("On what and by what", caption, ["", *(side.name for side in sides)], rows)
 
 
-def download_table(found: Comparison) -> Table | None:
+def _download_table(found: Comparison) -> Table | None:
     """Return the control experiment, the download: every run of it; None where none was run."""
     rows = [
         Row(run.name, [side.name, milliseconds(run.service_p50_ms), count(run.phases[WHOLE].requests)])
@@ -201,7 +201,7 @@ def download_table(found: Comparison) -> Table | None:
     )
 
 
-def lag_table(found: Comparison) -> Table | None:
+def _lag_table(found: Comparison) -> Table | None:
     """Return how late the load generator was, in every run with a schedule; None where no run has one."""
     rows = []
     for side in (found.baseline, found.candidate):

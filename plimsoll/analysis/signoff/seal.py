@@ -81,7 +81,7 @@ def raw_files(directories: Iterable[Path]) -> list[RawFile]:
     """
     found: dict[Path, RawFile] = {}
     for directory in directories:
-        for path in files_in(directory.resolve()):
+        for path in _files_in(directory.resolve()):
             found[path] = _read_status(path)
     return [found[path] for path in sorted(found)]
 
@@ -114,7 +114,7 @@ def sum_files(files: Sequence[RawFile], beside: Path, progress: Callable[[int, i
     return found
 
 
-def files_in(directory: Path) -> list[Path]:
+def _files_in(directory: Path) -> list[Path]:
     """Return all raw data of a run directory, links among them. Raises RunDirectoryError."""
     found = []
     try:
@@ -211,14 +211,14 @@ def sign(key: Path, file: Path) -> None:
     """
     _require_ssh_keygen()
     ran = _run_command(sign_command(key, file), patience_s=None)
-    if ran.returncode or not signature_of(file).is_file():
+    if ran.returncode or not _signature_of(file).is_file():
         raise SigningError(
             f"{key}: cannot sign ({_last_line(ran)}): give a key of ssh-keygen with --key, and where it has "
             "a password, add it to an agent first"
         )
 
 
-def find_list_problems(manifest: Sequence[FileSum], there: Sequence[str]) -> Iterator[str]:
+def _find_list_problems(manifest: Sequence[FileSum], there: Sequence[str]) -> Iterator[str]:
     """Yield what is wrong with the list itself, `there` being the names in its folder (hostile). Pure."""
     names = [each.name for each in manifest]
     yield from (f"{name}: is not in {MANIFEST}" for name in ALWAYS if name not in names)
@@ -229,7 +229,7 @@ def find_list_problems(manifest: Sequence[FileSum], there: Sequence[str]) -> Ite
     yield from (f"{name}: was added" for name in sorted({*there} - {*names, MANIFEST, SIGNATURE}))
 
 
-def signature_of(file: Path) -> Path:
+def _signature_of(file: Path) -> Path:
     """Return where the signature of a file stands."""
     return file.with_name(f"{file.name}.sig")
 
@@ -262,7 +262,7 @@ def check_signature(file: Path, allowed: Path | None) -> SignatureCheck:
     or are for other uses.
     """
     _require_ssh_keygen()
-    ran = _run_command(check_command(signature_of(file)), file)
+    ran = _run_command(check_command(_signature_of(file)), file)
     if ran.returncode:
         return SignatureCheck(False, f"it is not of this {file.name}, or not a signature ({_last_line(ran)})")
     if allowed is None:
@@ -299,11 +299,11 @@ def _check_signer(file: Path, line: bytes) -> Iterator[SignatureCheck]:
     with tempfile.TemporaryDirectory() as folder:
         alone = Path(folder) / "line"
         alone.write_bytes(line + b"\n")
-        who = _run_command(principals_command(signature_of(file), alone))
+        who = _run_command(principals_command(_signature_of(file), alone))
         if who.returncode and (why := _find_refusal(who)):
             yield SignatureCheck(False, why)
         for principal in who.stdout.splitlines():
-            ran = _run_command(verify_command(signature_of(file), alone, principal), file)
+            ran = _run_command(verify_command(_signature_of(file), alone, principal), file)
             yield SignatureCheck(ran.returncode == 0, _find_refusal(ran) or _last_line(ran))
 
 
@@ -370,7 +370,7 @@ def verify_signoff(
     found = Verification()
     manifest, evidence = (_read_sums(folder / name, found.problems) for name in (MANIFEST, EVIDENCE))
     if manifest:
-        found.problems.extend(find_list_problems(manifest, [path.name for path in folder.iterdir()]))
+        found.problems.extend(_find_list_problems(manifest, [path.name for path in folder.iterdir()]))
     found.problems.extend(_find_gaps(folder, evidence))
     every = dict.fromkeys([*manifest, *evidence])
     raw_bytes = _read_raw_bytes(folder, evidence)
@@ -487,7 +487,7 @@ def _find_added(folder: Path, evidence: Iterable[FileSum]) -> Iterator[str]:
         directory = folder / run
         if directory.is_dir():
             try:
-                there = [f"{run}/{path.relative_to(directory)}" for path in files_in(directory)]
+                there = [f"{run}/{path.relative_to(directory)}" for path in _files_in(directory)]
             except RunDirectoryError as error:
                 yield str(error)
                 continue

@@ -202,7 +202,7 @@ class SignOff:
 
 def write_signoff(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lambda *_: None)) -> SignOff:
     """Write the sign-off. `bar` shows how far a part of the work is. Raises PlimsollError."""
-    refuse_existing(options.out)
+    _refuse_existing(options.out)
     read_gates(options.gates)
     opened = open_sides(options.paths, options.baseline, options.candidate)
     same = None if options.same is None else read_page_comparison(options.same)
@@ -260,7 +260,7 @@ def compare_sides(
     return judge_sides(opened, sides, gates, further)
 
 
-def refuse_existing(out: Path) -> None:
+def _refuse_existing(out: Path) -> None:
     """Raise OutputError where something is in the place already."""
     if os.path.lexists(out):
         raise OutputError(
@@ -316,7 +316,7 @@ def _open_folder(out: Path) -> Iterator[tuple[Path, Path]]:
             folder.mkdir()
             scratch.mkdir()
             yield folder, scratch
-            refuse_existing(out)
+            _refuse_existing(out)
             folder.rename(out)
     except OSError as error:
         raise OutputError(
