@@ -50,15 +50,14 @@ const (
 func (r *Record) ResponseUS() uint64 { return uint64(r.LagUS) + uint64(r.TotalUS) }
 
 // Failed reports whether a request is a failure: it got no whole response, or a wrong answer. That is a status of 500 or
-// more, or 429, where the log has none of the same class; and one of 400 or more where the log has one below 400. The
-// same rule is in plimsoll/analysis/statistics/requests.py.
+// more where the log has a lower one or none, 429 where it has another or none, and one of 400 or more where it has one
+// below 400. The same rule is in plimsoll/analysis/statistics/requests.py; tests/fixtures/failures.json holds them
+// together.
 func (r *Record) Failed() bool {
-	if r.Error != None {
-		return true
-	}
-	overloaded := r.Status >= 500 || r.Status == 429
-	return overloaded && r.Status/100 != r.LoggedStatus/100 ||
-		r.Status >= 400 && r.LoggedStatus != 0 && r.LoggedStatus < 400
+	overloaded := r.Status >= 500 && r.LoggedStatus < 500
+	refused := r.Status == 429 && r.LoggedStatus != 429
+	unasked := r.Status >= 400 && r.LoggedStatus != 0 && r.LoggedStatus < 400
+	return r.Error != None || overloaded || refused || unasked
 }
 
 // wasNeverSent reports whether a request waited for a connection of its own client until its time was up.

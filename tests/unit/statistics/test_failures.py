@@ -1,5 +1,6 @@
 """Which requests are failures, how long they count, and what is left of a percentile that lands on one."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +13,19 @@ from plimsoll.analysis.statistics.percentiles import NEVER_US, P99, P999, Sample
 from plimsoll.analysis.statistics.requests import answered_wrongly, counted_us, failure_mask, timeout_us
 from plimsoll.rundir.facts import Load, RunFacts
 from plimsoll.rundir.read import RunDirectory
+from tests.support.paths import FIXTURES
 from tests.support.rundir import records, write_run
 
-RULE = [
-    ("an answer as in the log", 200, 200, 0, False),
-    ("another answer that is none of an error", 301, 200, 0, False),
-    ("no whole response", 200, 200, 4, True),
-    ("no response at all", 0, 200, 1, True),
-    ("not found, where the log has a page", 404, 200, 0, True),
-    ("not found, as in the log", 404, 404, 0, False),
-    ("forbidden, where the log has not found", 403, 404, 0, False),
-    ("not found, where the log says nothing", 404, 0, 0, False),
-    ("overloaded, where the log has a page", 503, 200, 0, True),
-    ("overloaded, where the log says nothing", 500, 0, 0, True),
-    ("overloaded, as in the log", 500, 503, 0, False),
-    ("overloaded, where the log has not found", 500, 404, 0, True),
-    ("too many requests, where the log has a page", 429, 200, 0, True),
-    ("too many requests, where the log says nothing", 429, 0, 0, True),
-    ("too many requests, where the log has not found", 429, 404, 0, True),
-    ("too many requests, as in the log", 429, 429, 0, False),
-    ("too many requests, where the log has one of the server's", 429, 503, 0, True),
-    ("a page, where the log has an error", 200, 500, 0, False),
-]
+RULE = json.loads((FIXTURES / "failures.json").read_text())
 
 
-@pytest.mark.parametrize(("what", "status", "logged", "error", "bad"), RULE, ids=[row[0] for row in RULE])
-def test_what_is_a_failure(what: str, status: int, logged: int, error: int, bad: bool) -> None:
-    table = records(3, status=[200, status, 200], logged_status=[200, logged, 200], error=[0, error, 0])
-    assert failure_mask(table).tolist() == [False, bad, False], what
+@pytest.mark.parametrize("row", RULE, ids=[row["says"] for row in RULE])
+def test_what_is_a_failure(row: dict[str, Any]) -> None:
+    columns = {
+        name: [good, row[name], good]
+        for name, good in (("status", 200), ("logged_status", 200), ("error", 0))
+    }
+    assert failure_mask(records(3, **columns)).tolist() == [False, row["failed"], False], row["says"]
 
 
 TIMEOUTS: list[tuple[str, dict[str, Any] | None, int | None]] = [
