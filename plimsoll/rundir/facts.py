@@ -23,6 +23,7 @@ from plimsoll.common.errors import Severity
 
 RUN_FORMAT = 1
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
+_NEVER_S = 0xFFFF_FFFF / 1e6  # what stands for "never" in the columns of records
 
 
 def _is_format(value: object) -> object:
@@ -378,6 +379,14 @@ class RunFacts(_Model):
     def is_control(self) -> bool:
         """Whether it is the control experiment, alone or together with others."""
         return self.own_scenario == _CONTROL
+
+    @property
+    def timeout_us(self) -> int | None:
+        """How long a request was waited for; None where that is not known, or more than records can hold."""
+        given = self.load.settings.get("timeout_s") if self.load else None
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < _NEVER_S:
+            return None
+        return round(given * 1e6)
 
     @property
     def finest_us(self) -> float:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
 from plimsoll.analysis.page.chart import Chart, Json, axis, layout, rounded
 from plimsoll.analysis.statistics.percentiles import NEVER_US
-from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import is_figure, plotly_text, printable
 from plimsoll.common.units import ABSENT, at_least, counted, milliseconds, seconds, significant
@@ -115,7 +115,7 @@ class LiveRun:
         records = path / REQUESTS_FILE
         offset, self._skipped = _find_start(records)
         self._records = Tail(records, offset) if is_inside(root, records) else None
-        self._timeout_us = timeout_us(self.facts)
+        self._timeout_us = self.facts.timeout_us
         self._seconds = LiveSeconds(self._timeout_us)
         around = [path, path.parent, path.parent.parent]  # an attempt of the lab, or a member of one
         events = [path / EVENTS_FILE, *(folder / LAB_EVENTS_FILE for folder in around[1:])]

@@ -15,7 +15,7 @@ from plimsoll.analysis.compare.comparison import EXIT_CODES, Progress
 from plimsoll.analysis.compare.decision import Outcome, overall
 from plimsoll.analysis.compare.gates import RATIO
 from plimsoll.analysis.evidence.sides import OpenedSide, open_sides
-from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.standardised import (
     COARSE,
     DAY_HOURS,
@@ -187,7 +187,7 @@ def _read_served(
         ]
         number = np.array(numbers, dtype=np.int64)
         for block in run.requests.blocks():
-            counted = CountedRequests.of(block, timeout_us(run.facts))
+            counted = CountedRequests.of(block, run.facts.timeout_us)
             hours = local_hours((began + counted.due_ns) // HOUR_NS, clock)
             route = number[np.minimum(counted.column("route"), len(number) - 1)]
             parts.append(

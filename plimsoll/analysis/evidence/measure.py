@@ -31,7 +31,7 @@ from plimsoll.analysis.statistics.percentiles import (
     Sample,
     Times,
 )
-from plimsoll.analysis.statistics.requests import CountedRequests, KeptRequests, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests, KeptRequests
 from plimsoll.analysis.statistics.routes import AnswerCounter, RouteAnswers, RouteFigures, RouteTotals
 from plimsoll.analysis.statistics.windows import PHASES, PhaseSlices, Timeline, make_windows, minutes_of
 from plimsoll.common.errors import NoRequestsError
@@ -53,7 +53,7 @@ def measure_run(
     `progress` is called with the number of records that were read since its last call. With `keep_requests`
     the phases hold theirs, eleven bytes each, so that runs can be cut alike.
     """
-    observer, busy = Observer(directory, sum_records=True), saturation(directory.events)
+    busy, observer = saturation(directory.events), Observer(directory, sum_records=True)
     parts: defaultdict[str, list[NDArray[Any]]] = defaultdict(list)
     for counted in read_counted(directory, observer, progress):
         for name, values in _columns(counted, busy):
@@ -80,12 +80,12 @@ def measure_in_detail(
     Its response times are kept by slices of time, too, where a saturator cuts it into phases, and where it is
     to be `sliced` anyway, since it is drawn beside others.
     """
-    observer, busy = Observer(directory), saturation(directory.events)
+    busy, observer = saturation(directory.events), Observer(directory)
     slices = PhaseSlices(busy.start_ns, busy.stop_ns) if busy else PhaseSlices() if sliced else None
     figures = _gather(directory, read_counted(directory, observer, progress), slices)
     measures = Measures.of(directory.events)
     steps = measured_steps(
-        measures, failures_of(directory.events, timeout_us(directory.facts)), measures.units
+        measures, failures_of(directory.events, directory.facts.timeout_us), measures.units
     )
     for name, route in figures.routes.items():
         steps.setdefault(name.partition(" ")[2], _route_step(name, route))
@@ -123,7 +123,7 @@ def read_counted(
 
 
 def _blocks(directory: RunDirectory, progress: Progress) -> Iterator[tuple[Records, CountedRequests]]:
-    limit_us = timeout_us(directory.facts)
+    limit_us = directory.facts.timeout_us
     for block in directory.requests.blocks():
         yield block, CountedRequests.of(block, limit_us)
         progress(len(block))
@@ -176,7 +176,7 @@ def _phases(
     directory: RunDirectory, busy: Saturation | None, columns: dict[str, NDArray[Any]], keep_requests: bool
 ) -> dict[str, RunPhase]:
     events = directory.events
-    missing, units = failures_of(events, timeout_us(directory.facts)), Measures.of(events).units
+    missing, units = failures_of(events, directory.facts.timeout_us), Measures.of(events).units
     names = {number: directory.route_name(number) for number in np.unique(columns["route"]).tolist()}
     response_us, route, failures = (columns[name] for name in ("response_us", "route", "failures"))
     chosen = {WHOLE: np.ones(len(route), dtype=np.bool_)}
@@ -235,7 +235,7 @@ def _route_step(name: str, route: RouteFigures) -> StepFigures:
 def _gather(
     directory: RunDirectory, requests: Iterable[CountedRequests], slices: PhaseSlices | None = None
 ) -> RunStatistics:
-    collection = Collection(slices, timeout_us(directory.facts))
+    collection = Collection(slices, directory.facts.timeout_us)
     for counted in requests:
         collection.add(counted)
     if not collection.requests:

@@ -31,7 +31,7 @@ from plimsoll.analysis.exchange.shards import (
     sum_unsent,
 )
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, Times, fewest
-from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.common.errors import OutputError, gravest_first
 from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable, redact
@@ -418,7 +418,7 @@ def measure_instance(ending: InstanceEnding, advance: Callable[[int], None]) -> 
     if shard is None:
         return instance
     facts = shard.facts
-    lag, response, errors = _times(shard.requests, timeout_us(facts), advance)
+    lag, response, errors = _times(shard.requests, facts.timeout_us, advance)
     late = facts.loop == "open" and is_late(lag.tail().least_ms("p99.9"), response.tail().least_ms("p99.9"))
     return instance.model_copy(
         update={

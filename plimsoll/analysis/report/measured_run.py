@@ -18,7 +18,6 @@ from plimsoll.analysis.statistics.measures import (
     measures_by_phase,
     summaries,
 )
-from plimsoll.analysis.statistics.requests import timeout_us
 from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.units import counted
 from plimsoll.rundir.events import Measures, Span, spans
@@ -106,7 +105,7 @@ class ReportRun(DetailedRun):
     @cached_property
     def failed_measures(self) -> Failures:
         """Of each measure (hostile) what there would be more of, had no iteration failed."""
-        return failures_of(self.directory.events, timeout_us(self.directory.facts))
+        return failures_of(self.directory.events, self.directory.facts.timeout_us)
 
     @cached_property
     def phase_values(self) -> dict[str, dict[str, StepFigures]]:

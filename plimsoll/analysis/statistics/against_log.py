@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, FailedTimes, Microseconds, Sample
-from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.standardised import COARSE
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.facts import RunFacts
@@ -149,7 +149,7 @@ class LoggedTimes:
         found: list[tuple[Microseconds, Microseconds, NDArray[np.bool_], NDArray[np.uint16]]] = []
         unpaired = 0
         for block in run.requests.blocks():
-            counted = CountedRequests.of(block, timeout_us(run.facts))
+            counted = CountedRequests.of(block, run.facts.timeout_us)
             line = counted.column("line")
             file = place[np.minimum(line >> np.uint64(_LINE_BITS), np.uint64(len(place) - 1)).astype(np.intp)]
             wanted = (line & np.uint64((1 << _LINE_BITS) - 1)) | (file << np.uint64(_LINE_BITS))

@@ -9,7 +9,6 @@ One draw, and not the mean over many: the mean of many lies less far apart than 
 skewed, so runs that were cut and runs that were not could no longer change sides (docs/statistics.md).
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.statistics.percentiles import NEVER_US, Microseconds, Times, narrow, rank
 from plimsoll.analysis.statistics.stalls import worst_us
-from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import QUEUED, WARMUP, Records
 
 CLIENT_ERROR, TOO_MANY, SERVER_ERROR = 400, 429, 500
@@ -156,16 +154,6 @@ def counted_us(took_us: Microseconds, failures: NDArray[np.bool_], timeout_us: i
     counted, number = took_us.copy(), took_us.dtype.type
     counted[at] = number(NEVER_US) if timeout_us is None else np.maximum(took_us[at], number(timeout_us))
     return counted
-
-
-def timeout_us(facts: RunFacts) -> int | None:
-    """Return how long a request of the run was waited for; None where run.json does not say so."""
-    given = facts.load.settings.get("timeout_s") if facts.load else None
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return None
-    if not math.isfinite(given) or not 0 < given < NEVER_US / 1e6:
-        return None
-    return round(given * 1e6)
 
 
 @dataclass(frozen=True)

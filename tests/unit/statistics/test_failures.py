@@ -10,7 +10,7 @@ import pytest
 from plimsoll.analysis.evidence.measure import measure_figures, measure_in_detail
 from plimsoll.analysis.statistics.binomial import upper_bound_ms
 from plimsoll.analysis.statistics.percentiles import NEVER_US, P99, P999, Sample, Times
-from plimsoll.analysis.statistics.requests import answered_wrongly, counted_us, failure_mask, timeout_us
+from plimsoll.analysis.statistics.requests import answered_wrongly, counted_us, failure_mask
 from plimsoll.rundir.facts import Load, RunFacts
 from plimsoll.rundir.read import RunDirectory
 from tests.support.paths import FIXTURES
@@ -44,7 +44,7 @@ TIMEOUTS: list[tuple[str, dict[str, Any] | None, int | None]] = [
 @pytest.mark.parametrize(("what", "settings", "us"), TIMEOUTS, ids=[row[0] for row in TIMEOUTS])
 def test_the_time_out_of_a_run(what: str, settings: dict[str, Any] | None, us: int | None) -> None:
     load = None if settings is None else Load(digest="d", settings=settings)
-    assert timeout_us(RunFacts(scenario="replay", load=load)) == us, what
+    assert RunFacts(scenario="replay", load=load).timeout_us == us, what
 
 
 def test_a_failure_counts_at_its_time_out_or_at_what_it_took() -> None:

@@ -195,12 +195,12 @@ class HostView:
             axes[f"yaxis{place + 1 if place else ''}"] = axis("") | {
                 "domain": [max(round(top - _ROW_PX / whole, 4), 0.0), round(top, 4)],
                 "nticks": 4,
-                "title": {"text": plotly_text(row.title), "standoff": 8, "font": {"size": 12}},
+                "title": {"text": row.title, "standoff": 8, "font": {"size": 12}},
                 **({"range": [0, 102]} if row.unit == "%" and _is_loud(row, self.hosts) else {}),
             }
             if mixed and row.said:
                 at: Json = {"xref": "paper", "yref": "paper", "x": 0, "y": round(top, 4), "xanchor": "left"}
-                text: Json = {"text": plotly_text(row.said), "font": {"size": 12}, "showarrow": False}
+                text: Json = {"text": row.said, "font": {"size": 12}, "showarrow": False}
                 notes.append(at | text | {"yanchor": "bottom"})
         busy_s = self.scenario.busy_s
         span_s = self.edges_s[1] - self.edges_s[0]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from plimsoll.analysis.statistics.percentiles import NEVER_US, Microseconds
-from plimsoll.analysis.statistics.requests import CountedRequests, timeout_us
+from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.lab.experiment.design import PlannedRun, Variant
 from plimsoll.rundir.facts import RunFacts
@@ -221,7 +221,7 @@ class GrowingRun:
 
     def read(self, t_s: float) -> LoadFigures:
         """Read what is new at second `t_s` of the run, and return the figures so far."""
-        limit_us = timeout_us(self._facts) if self._facts else None
+        limit_us = self._facts.timeout_us if self._facts else None
         for records in self._tail.records():
             self._add(records, limit_us)
         whole_s = int(t_s) - _FLUSHED_S
