@@ -34,8 +34,8 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"{changes.LEAST_SINCE} since the change before, "
         f"and {changes.LEAST_AFTER} or more after",
         f"within the last {changes.RECENT} nights",
-        f"beside those of the last {tonight.NIGHTS} nights",
-        f"first {changes.LEAST_BEFORE + changes.LEAST_AFTER - 1} nights tell nothing",
+        f"with those of the last {tonight.NIGHTS} nights",
+        f"first {changes.LEAST_BEFORE + changes.LEAST_AFTER - 1} nights yield figures only",
         f"within {changes.SAME} nights of it",
         f"the last {judge.LAST_NIGHTS} nights after the baseline",
         f"against its {judge.BASELINE_NIGHTS} nights",
