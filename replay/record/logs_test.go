@@ -238,28 +238,6 @@ func TestEventLines(t *testing.T) {
 	}
 }
 
-func TestGeneratorLimited(t *testing.T) {
-	ms := func(f float64) *float64 { return &f }
-	for _, c := range []struct {
-		why           string
-		lag, response *float64
-		want          bool
-	}{
-		{"a lag of a millisecond is allowed", ms(1.0), ms(2), false},
-		{"a longer one is not, beside a fast server", ms(1.5), ms(10), true},
-		{"beside a slow server it is lost in its times", ms(1.5), ms(100), false},
-		{"five in a hundred is the limit", ms(5), ms(100), false},
-		{"just over both limits", ms(5.001), ms(100), true},
-		{"of few requests nothing is said", nil, nil, false},
-		{"nor where all were queued", nil, ms(100), false},
-	} {
-		got, reason := limited(c.lag, c.response)
-		if got != c.want || (reason != "") != c.want {
-			t.Errorf("%s: %v, %q", c.why, got, reason)
-		}
-	}
-}
-
 func TestTimesInASentence(t *testing.T) {
 	for ms, want := range map[float64]string{
 		0.1234: "0.123 ms", 144: "144 ms", 999.4: "999 ms", 999.6: "1.00 s", 1970: "1.97 s", 39_260: "39.3 s", 1_234_567: "1235 s",
