@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.disks import left, remove_all
 from tests.support.filled import Filled, filled_site
-from tests.support.programs import REPLAY, Nginx, Replay, need, open_to_all
+from tests.support.programs import REPLAY, Replay, need, open_to_all
+from tests.support.servers import Nginx, Sshd
 from tests.support.sitestack import Site, end_site, need_docker, running_site, start_site
-from tests.support.sshd import Sshd
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Step
+from tests.support.programs import eventually
 from tests.support.sitestack import run
-from tests.support.waiting import eventually
 
 
 async def cut_off(steps: list[Step], container: str, runner: StepRunner) -> None:

@@ -20,8 +20,7 @@ from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains, Step
-from tests.support.programs import need
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, need
 
 LABEL = Label(f"t{os.getpid()}")  # two test sessions on one machine do not meet
 PROGRAMS = {

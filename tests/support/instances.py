@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 K6 = ROOT / "bin" / "k6-plimsoll"
 K6_RUN = (str(K6), "run", "--quiet", "--no-usage-report", "--address", "")

@@ -7,7 +7,7 @@ one line in another registry: analysis knows nothing of the lab.
 import shutil
 from pathlib import Path
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 _TOYS = ROOT / "tests" / "support" / "toys"
 # The folder of the package that each toy's file goes to, and its line in the registry there, after the last.

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S
 
 
 def left(name: str) -> list[str]:

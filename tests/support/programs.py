@@ -1,19 +1,48 @@
-"""What the end-to-end tests share: the binary, a real nginx, and what happens where a program is missing."""
+"""Places of this checkout; programs found or the test skipped, waited for, killed."""
 
+import asyncio
+import contextlib
 import os
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.waiting import eventually
-
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+FIXTURES = ROOT / "tests" / "fixtures"
 REPLAY = ROOT / "bin" / "replay"
+PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
+LONGEST_S = 1200  # a measure of nothing: it only ends what hangs
+Replay = Callable[..., subprocess.CompletedProcess[str]]
+_ROW = re.compile(r"^(Test \d+|Totals) +(\d+) +(\d+) +(\S+) +(\S+) ", re.MULTILINE)
+
+
+def eventually(holds: Callable[[], object], most_s: float = LONGEST_S) -> bool:
+    """Whether something comes true within a bounded time."""
+    until_s = time.monotonic() + most_s
+    while not (held := holds()) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    return bool(held)
+
+
+def wait_for(what: str, holds: Callable[[], object], most_s: float = LONGEST_S) -> None:
+    """Returns as soon as `holds`."""
+    assert eventually(holds, most_s), f"{what}: not within {most_s} s"
+
+
+async def awaited(what: str, holds: Callable[[], object], most_s: float = LONGEST_S) -> None:
+    """Returns as soon as `holds`; other tasks go on."""
+    until_s = time.monotonic() + most_s
+    while not holds():
+        assert time.monotonic() < until_s, f"{what}: not within {most_s} s"
+        await asyncio.sleep(0.05)
 
 
 def need(program: str | Path) -> str:
@@ -35,6 +64,11 @@ def free_port() -> int:
         return port
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def open_to_all(folder: Path) -> None:
     """Let every user enter a folder of pytest's, as nginx's workers and QEMU must."""
     top = Path(tempfile.gettempdir())
@@ -44,52 +78,41 @@ def open_to_all(folder: Path) -> None:
         each.chmod(0o755)
 
 
-NGINX = """
-daemon off; pid {root}/nginx.pid; error_log {root}/error.log; worker_processes 1; worker_rlimit_nofile 8192;
-events {{ worker_connections 4096; }}
-http {{
-  log_format instants '$msec\\t$request\\t$http_referer\\t$http_user_agent\\t$status\\t$connection';
-  access_log {root}/access.log instants;
-  client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3;
-  uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
-  server {{ listen {address}:{port}; root {root}/www; location / {{ try_files $uri /page.html; }} }}
-}}
-"""
+def jars(pom: Path, folder: Path) -> str:
+    """A class path of what `pom` depends on; skips the test where it cannot be had, fails it in CI."""
+    need("java")
+    command = [
+        need("mvn"),
+        "-B",
+        "-q",
+        "-f",
+        str(pom),
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={folder}",
+    ]
+    got = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if got.returncode != 0 or not list(folder.glob("*.jar")):
+        reason = f"Maven brought nothing: {(got.stdout + got.stderr).strip()[-300:]}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return f"{folder}/*"
 
 
-class Nginx:
-    """A real nginx that serves one page for every target and logs each request's instant.
-
-    On loopback, or at `address` inside of what `within` enters, such as a network namespace. `setup` is its
-    configuration, in which `{root}`, `{address}` and `{port}` stand for themselves.
-    """
-
-    def __init__(
-        self, root: Path, address: str = "127.0.0.1", within: tuple[str, ...] = (), setup: str = NGINX
-    ) -> None:
-        program = need("nginx")
-        self.port = free_port()
-        self.url = f"http://{address}:{self.port}"
-        self.log = root / "access.log"
-        (root / "www").mkdir()
-        (root / "www" / "page.html").write_bytes(b"x" * 1024)
-        for folder in (root, root / "www"):
-            folder.chmod(0o755)
-        config = root / "nginx.conf"
-        config.write_text(setup.format(root=root, address=address, port=self.port))
-        self.process = subprocess.Popen([*within, program, "-c", str(config), "-e", str(root / "error.log")])
-        answers = [*within, "bash", "-c", f"exec 3<>/dev/tcp/{address}/{self.port}"]
-
-        def has_begun() -> bool:
-            asked = subprocess.run(answers, stderr=subprocess.DEVNULL, check=False)
-            return asked.returncode == 0 or self.process.poll() is not None
-
-        assert eventually(has_begun) and self.process.poll() is None, (root / "error.log").read_text()
-
-    def stop(self) -> None:
-        """Ends the server when it has written its log."""
-        self.process.terminate()
-        self.process.wait()
+def killed(words: Sequence[str | Path], after_s: float) -> bool:
+    """Run plimsoll and kill it after that time; whether it still ran."""
+    process = subprocess.Popen(
+        [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(after_s)
+    still = process.poll() is None
+    process.kill()
+    process.wait()
+    return still
 
 
-Replay = Callable[..., subprocess.CompletedProcess[str]]
+def its_own_table(worker_log: Path) -> dict[str, tuple[str, str, str, str]]:
+    """Tests, errors, mean and deviation of each test, without those that enclose others, and of all."""
+    rows = _ROW.findall(worker_log.read_text())
+    return {name: (tests, errors, mean, deviation) for name, tests, errors, mean, deviation in rows}

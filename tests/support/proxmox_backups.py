@@ -5,8 +5,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.paths import ROOT
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, ROOT
 
 RECORDED = ROOT / "tests" / "fixtures" / "saturators" / "backup"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 
 _FLAGS = ("0", "1")  # of all words that Proxmox reads as true or false, those that the lab sends
 _EITHER = "GUEST"

@@ -1,26 +1,32 @@
-"""Runs scenarios as their users do, and reads what they wrote."""
+"""Scenarios run as their users do, what they wrote, and what others saw meanwhile."""
 
+import csv
 import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Event, Thread
+from typing import Any, Self
+
+import requests
 
 from plimsoll import scenarios as registry
 from plimsoll.rundir.read import RunDirectory
-from tests.support.paths import ROOT
+from tests.support.programs import LONGEST_S, PLIMSOLL, ROOT, eventually
 from tests.support.rundir import load_records
 from tests.support.sitestack import PASSWORD
-from tests.support.waiting import LONGEST_S, eventually
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LOCUST = ROOT / ".venv" / "bin" / "locust"
+EVERY_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -177,3 +183,121 @@ def _owner(path: Path) -> tuple[int, int]:
 def files_with(directory: Path, secret: str) -> list[Path]:
     """The files under a directory in which a text occurs."""
     return [p for p in directory.rglob("*") if p.is_file() and secret.encode() in p.read_bytes()]
+
+
+def visitors_command(target: str, out: Path, *options: str) -> list[str]:
+    line = [sys.executable, "-m", "plimsoll", "scenario", "visitors", "--target", target, "--out", str(out)]
+    return [*line, "--duration-s", "3", "--think-s", "0.1", *options]
+
+
+def visit(target: str, out: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        visitors_command(target, out, *options),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+def facts_of(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "run.json").read_text())
+    return found
+
+
+def requests_of(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "summary.json").read_text())["requests"]
+    return found
+
+
+def nobody_came(elsewhere: socket.socket) -> bool:
+    """Whether nobody connected to that socket."""
+    try:
+        elsewhere.accept()
+    except BlockingIOError:
+        return True
+    return False
+
+
+class Poll:
+    """Asks for a page each 50 ms, whatever the answers take, and knows from when to when it failed."""
+
+    def __init__(self, url: str, cookies: dict[str, str] | None = None) -> None:
+        self._url, self._cookies = url, cookies or {}
+        self._seen: list[tuple[float, bool]] = []
+        self.late_ms = 0.0  # the most that a question came after its time
+        self._ended = Event()
+        self._thread = Thread(target=self._run)
+
+    def __enter__(self) -> "Poll":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def outage_ms(self) -> float:
+        """From the first failure to the first success after it, whatever came between."""
+        found, since = 0.0, None
+        for due_s, well in sorted(self._seen):
+            if not well:
+                since = due_s if since is None else since
+            elif since is not None:
+                found, since = found + due_s - since, None
+        return found * 1000
+
+    def differs_ms(self, run: Path) -> float:
+        """How far its outage may be from that of a run: 200 ms, and what questions were late."""
+        with (run / "probes.csv").open(newline="") as file:
+            late_us = max(int(row["lag_us"]) for row in csv.DictReader(file))
+        return 200 + self.late_ms + late_us / 1000
+
+    def _run(self) -> None:
+        with ThreadPoolExecutor(64) as pool:
+            due_s = time.monotonic()
+            while not self._ended.wait(max(due_s - time.monotonic(), 0)):
+                pool.submit(self._ask, due_s)
+                due_s += 0.05
+
+    def _ask(self, due_s: float) -> None:
+        self.late_ms = max(self.late_ms, (time.monotonic() - due_s) * 1000)
+        try:
+            well = requests.get(self._url, cookies=self._cookies, timeout=10).status_code == 200
+        except requests.RequestException:
+            well = False
+        self._seen.append((due_s, well))
+
+
+class ProcessList:
+    """The processes that this one has started, and theirs, again and again until the end of the block."""
+
+    def __init__(self) -> None:
+        self.shown: set[bytes] = set()  # each command line and each environment that was there to be read
+        self._ended = Event()
+        self._thread = Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(EVERY_S):
+            for process in _below(os.getpid()):
+                for name in ("cmdline", "environ"):
+                    with suppress(OSError):  # it has ended meanwhile
+                        self.shown.add(Path(f"/proc/{process}/{name}").read_bytes())
+
+
+def _below(process: int) -> Iterator[int]:
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                yield child
+                yield from _below(child)

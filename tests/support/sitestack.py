@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import free_port, need
+from tests.support.programs import ROOT, free_port, need
 
 PASSWORD = "plimsoll-clone"  # noqa: S105 (a clone's, on loopback; it stands in the documentation)
 START_S = 900  # with the image, from nothing, on a slow machine

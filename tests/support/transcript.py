@@ -20,9 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, need
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, need
 
 Row = tuple[str, str]  # a sentence, and the command line; `printf … |` before it gives the command its input
 Said = tuple[int, str, str]  # exit code, standard output, standard error

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.paths import ROOT
-from tests.support.programs import free_port, need
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, ROOT, free_port, need
 
 TOOLS = ROOT / "tools" / "zfs-vm"
 BUILD_S, BOOT_S = 7200, 900

@@ -21,9 +21,7 @@ import requests
 from playwright.sync_api import sync_playwright
 
 from tests.support.chromium import CHROMIUM, FLAGS
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, free_port
-from tests.support.scenario import PLIMSOLL
+from tests.support.programs import PLIMSOLL, REPLAY, ROOT, free_port
 
 _PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 _Way = Callable[[Path, int], AbstractContextManager[list[str]]]  # gives flags of the run

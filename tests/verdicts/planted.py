@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tests.support.planted import CAUSES, Cause, PlantedHost, episodes, planting
-from tests.support.scenario import PLIMSOLL
+from tests.support.programs import PLIMSOLL
 from tests.support.stalled_runs import stalls_of_runs
 
 NOTHING = "nothing"

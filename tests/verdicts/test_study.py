@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 from tests.verdicts.study import FULL, SMALL, TABLES, most
 from tests.verdicts.worlds import fewer_arrangements
 

@@ -13,8 +13,8 @@ import pytest
 
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import Records
-from tests.support.programs import NGINX, Nginx, free_port, open_to_all
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, free_port, open_to_all
+from tests.support.servers import NGINX, Nginx
 
 # Logs of one server: two as users write them, to be imported, and one for which no parser of ours is needed.
 LOGS = """

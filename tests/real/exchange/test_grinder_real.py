@@ -12,10 +12,7 @@ import pytest
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.grinder import import_grinder
 from plimsoll.rundir.read import RunDirectory
-from tests.support.grindertable import its_own_table
-from tests.support.maven import jars
-from tests.support.paths import ROOT
-from tests.support.programs import free_port, need
+from tests.support.programs import ROOT, free_port, its_own_table, jars, need
 
 PEER = ROOT / "benchmarks" / "grinder"
 SCRIPT = ROOT / "tests" / "fixtures" / "grinder" / "http_script.py"

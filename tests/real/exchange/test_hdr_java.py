@@ -8,11 +8,8 @@ import pytest
 
 from plimsoll.analysis.exchange.exchange import export_run
 from plimsoll.rundir.read import RunDirectory
-from tests.support.maven import jars
-from tests.support.paths import ROOT
-from tests.support.programs import need
+from tests.support.programs import LONGEST_S, ROOT, jars, need
 from tests.support.rundir import load_records, traffic, write_run
-from tests.support.waiting import LONGEST_S
 
 POM = ROOT / "tests" / "support" / "hdrhistogram" / "pom.xml"
 RUN_GO = ROOT / "tests" / "fixtures" / "run-go"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import need
+from tests.support.programs import ROOT, need
 
 
 @pytest.fixture(scope="module")

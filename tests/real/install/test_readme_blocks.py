@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import need
+from tests.support.programs import ROOT, need
 from tests.support.sitestack import need_docker
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

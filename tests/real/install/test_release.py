@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.debian import HEADINGS, inside, made
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 pytestmark = pytest.mark.slow
 _BARE = [(suite, architecture) for architecture in ("amd64", "arm64") for suite in HEADINGS]

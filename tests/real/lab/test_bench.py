@@ -19,8 +19,7 @@ from plimsoll.rundir.find import find_runs
 from tests.support.cutoff import cut_off
 from tests.support.disks import clear, run
 from tests.support.leftovers import left, left_in
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, need
+from tests.support.programs import REPLAY, ROOT, need
 from tests.support.sitestack import left_behind, need_docker
 
 pytestmark = pytest.mark.slow

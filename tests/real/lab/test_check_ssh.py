@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from plimsoll.cli import main
 from plimsoll.lab.experiment import machines
 from plimsoll.lab.tuning import apply
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, need
-from tests.support.sshd import Sshd
+from tests.support.programs import REPLAY, ROOT, need
+from tests.support.servers import Sshd
 
 LAB = """
 name: check

@@ -22,10 +22,8 @@ from tests.real.lab.test_experiment_kills import PLIMSOLL
 from tests.real.lab.test_saturators_real import FILE_BYTES, fill, is_whole_story, snapshots, until_bytes
 from tests.support.disks import LABEL, clear, emulated, need_disks, run
 from tests.support.leftovers import left, left_in
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, need
+from tests.support.programs import REPLAY, ROOT, need, wait_for
 from tests.support.sitestack import need_docker
-from tests.support.waiting import wait_for
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 PARTS = {"@database": {"recordsize": "16384"}, "@web": {"recordsize": "65536", "compression": "gzip"}}

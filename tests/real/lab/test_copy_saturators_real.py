@@ -18,10 +18,8 @@ from tests.real.lab.test_pool_work_real import BY, LAB_YML, killed, until
 from tests.real.lab.test_saturators_real import fill, is_whole_story, until_bytes
 from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
 from tests.support.forum import MariaDB
-from tests.support.paths import ROOT
-from tests.support.programs import need
-from tests.support.sshd import receiving
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, ROOT, need
+from tests.support.servers import receiving
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 FILE_BYTES = 24 << 20

@@ -25,8 +25,7 @@ from tests.support.disks import (
     run,
     slow_but,
 )
-from tests.support.programs import need
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, need, wait_for
 
 LIMIT = 8_000_000
 BYTES = 16_000_000

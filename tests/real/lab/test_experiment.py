@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need, open_to_all
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, open_to_all
+from tests.support.servers import Nginx
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """

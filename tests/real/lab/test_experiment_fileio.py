@@ -17,9 +17,8 @@ import pytest
 import yaml
 
 from tests.support.leftovers import left, left_in
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, wait_for
+from tests.support.servers import Nginx
 
 PLIMSOLL = [sys.executable, "-m", "tests.support.raft"]
 NAME = f"volumes-{os.getpid() % 10000}"

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need
-from tests.support.sshd import Sshd
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, wait_for
+from tests.support.servers import Nginx, Sshd
 
 PLIMSOLL = [sys.executable, "-m", "plimsoll"]
 LAB = """

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need
+from tests.support.programs import REPLAY, ROOT, need
+from tests.support.servers import Nginx
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """

@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.filled import Filled
-from tests.support.killing import killed
 from tests.support.leftovers import left, left_in
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, need
+from tests.support.programs import REPLAY, ROOT, killed, need
 from tests.support.sitestack import need_docker
 
 pytestmark = pytest.mark.slow

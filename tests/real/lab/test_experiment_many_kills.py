@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from tests.support.leftovers import left, left_in
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need
+from tests.support.programs import REPLAY, ROOT, need
+from tests.support.servers import Nginx
 
 pytestmark = pytest.mark.slow
 

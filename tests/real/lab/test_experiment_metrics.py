@@ -10,7 +10,7 @@ from tests.real.lab.test_experiment import PLIMSOLL, folder
 from tests.real.lab.test_experiment import lab_yml as lab_yml
 from tests.real.lab.test_experiment import two_nginx as two_nginx
 from tests.support.programs import free_port
-from tests.support.prometheus import Prometheus, queries
+from tests.support.servers import Prometheus, queries
 
 _SATURATOR = """
 saturator:

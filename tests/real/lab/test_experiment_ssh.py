@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need
-from tests.support.sshd import Sshd
-from tests.support.waiting import wait_for
+from tests.support.programs import REPLAY, ROOT, need, wait_for
+from tests.support.servers import Nginx, Sshd
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """

@@ -11,8 +11,8 @@ import pytest
 
 from tests.real.lab.test_experiment import folder, plimsoll, two_nginx
 from tests.support.leftovers import left
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need
+from tests.support.programs import REPLAY, ROOT, need
+from tests.support.servers import Nginx
 
 LAB = """
 name: {name}

@@ -12,8 +12,7 @@ import pytest
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import clear, emulated, need_disks, run, slow_but
-from tests.support.paths import ROOT
-from tests.support.programs import need
+from tests.support.programs import ROOT, need
 
 COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio import fileio; fileio()"]
 OPERATIONS_PER_S = 400

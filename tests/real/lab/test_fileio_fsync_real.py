@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from plimsoll.rundir.volumes import Engine
-from tests.support.paths import ROOT
-from tests.support.programs import need
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, ROOT, need, wait_for
 
 OTHER_ENGINES = [one for one in Engine.__args__ if one != "psync"]  # type: ignore[attr-defined]
 COMMAND = [sys.executable, "-m", "plimsoll", "fileio"]

@@ -7,9 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.paths import ROOT
-from tests.support.programs import need
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, ROOT, need, wait_for
 
 COMMAND = [sys.executable, "-c", "from plimsoll.lab.fileio import fileio; fileio()"]
 SMALL = ["--file-size", "64M", "--threads", "2", "--no-progress"]

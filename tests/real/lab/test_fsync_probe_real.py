@@ -15,9 +15,8 @@ from plimsoll.lab.observers import ObserverSettings
 from plimsoll.lab.observers.fsync import FsyncProbe, ProbeFile, with_probe
 from plimsoll.lab.observers.sampler import HostCsv, prepare_sampler
 from plimsoll.rundir.hostfile import read_samples
-from tests.support.programs import need
-from tests.support.sshd import Sshd
-from tests.support.waiting import awaited
+from tests.support.programs import awaited, need
+from tests.support.servers import Sshd
 
 NAME = f"plimsoll-fsync-{os.getpid()}--ext4"
 

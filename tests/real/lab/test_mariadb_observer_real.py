@@ -12,8 +12,7 @@ import pytest
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.observers import WithOwnKeys, find_observer
 from plimsoll.lab.observers.mariadb import MariadbSettings, MariadbWatch
-from tests.support.programs import need
-from tests.support.waiting import LONGEST_S, eventually, wait_for
+from tests.support.programs import LONGEST_S, eventually, need, wait_for
 
 
 class Server:

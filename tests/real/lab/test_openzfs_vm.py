@@ -16,9 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.killing import killed
-from tests.support.paths import ROOT
-from tests.support.waiting import eventually
+from tests.support.programs import ROOT, eventually, killed
 from tests.support.zfsvm import SITES, ZfsVm, log_of
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"

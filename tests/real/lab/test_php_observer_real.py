@@ -13,8 +13,7 @@ import pytest
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.observers.php import COLUMNS, PhpSettings, PhpWatch
 from plimsoll.lab.observers.php_script import asked, by_fastcgi, record
-from tests.support.programs import free_port, need
-from tests.support.waiting import LONGEST_S, eventually
+from tests.support.programs import LONGEST_S, eventually, free_port, need
 
 POOL = """
 [global]

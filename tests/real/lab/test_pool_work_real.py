@@ -22,10 +22,8 @@ from plimsoll.lab.saturators.scrub import MARK
 from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_saturators_real import fill, is_whole_story, snapshots, until_bytes
 from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
-from tests.support.paths import ROOT
-from tests.support.programs import need
-from tests.support.sshd import receiving
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, ROOT, need
+from tests.support.servers import receiving
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 FILE_BYTES = 32 << 20

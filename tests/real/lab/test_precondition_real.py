@@ -19,9 +19,8 @@ from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.leftovers import left, left_in
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, wait_for
+from tests.support.servers import Nginx
 
 PLIMSOLL = [sys.executable, "-m", "tests.support.raft"]
 NAME = f"filled-{os.getpid() % 10000}"

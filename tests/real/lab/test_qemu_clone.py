@@ -23,10 +23,8 @@ from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains
 from tests.support import tinyguest
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, free_port, need
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, eventually, free_port, need
 from tests.support.sitestack import ROLES, make, need_docker, run
-from tests.support.waiting import LONGEST_S, eventually
 
 PAGES = ("/", "/static/pages/index.html", "/forum/", "/feed/", "/?s=harbour", "/wp-login.php")
 LINE = '192.0.2.{} - - [10/Oct/2000:13:55:{:02} +0000] "GET {} HTTP/1.1" 200 24 "-" "curl/8"\n'

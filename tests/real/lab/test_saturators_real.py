@@ -11,8 +11,7 @@ from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators import AnySaturator, make_saturator
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import LABEL, clear, emulated, need_disks, run
-from tests.support.programs import need
-from tests.support.waiting import awaited
+from tests.support.programs import awaited, need
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 FILE_BYTES = 24 << 20

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.schedule.timers import local_zone
-from tests.support.paths import ROOT
+from tests.support.programs import LONGEST_S, ROOT, wait_for
 from tests.support.timed import program
-from tests.support.waiting import LONGEST_S, wait_for
 
 
 def _crontab() -> bytes | None:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.programs import LONGEST_S, ROOT
 from tests.support.timed import program
-from tests.support.waiting import LONGEST_S
 
 GROUPS = [Path("/sys/fs/cgroup/systemd"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")]
 SYSTEMD = Path("/lib/systemd/systemd")

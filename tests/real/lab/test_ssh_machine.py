@@ -20,9 +20,8 @@ from plimsoll.common.ssh import Access
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.hosts import hosts
 from plimsoll.lab.machine import SshMachine
-from tests.support.paths import ROOT
-from tests.support.sshd import Sshd
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, ROOT, wait_for
+from tests.support.servers import Sshd
 
 T = TypeVar("T")
 

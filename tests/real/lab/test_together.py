@@ -13,9 +13,8 @@ import pytest
 
 from plimsoll.rundir.find import find_runs, relative_name
 from plimsoll.rundir.records import HEADER_BYTES
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need, open_to_all
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, open_to_all, wait_for
+from tests.support.servers import Nginx
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """

@@ -14,9 +14,7 @@ import pytest
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.tuning import JournalPlace, put_back
 from plimsoll.lab.tuning.keys import SCHEDULERS_OWN
-from tests.support.paths import ROOT
-from tests.support.programs import need
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, ROOT, need
 
 APPLY = """
 import asyncio, json, os, signal, sys

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from plimsoll.rundir.records import HEADER_BYTES
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, Nginx, need
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, wait_for
+from tests.support.servers import Nginx
 
 LOG = ROOT / "examples" / "access.log"
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from benchmarks.namespaces import Network, network, segments
 from tests.real.replay.test_nginx import LOG, logged, received
 from tests.support.instances import K6_RUN, begin, soon
-from tests.support.paths import ROOT
-from tests.support.programs import Nginx, Replay, need, open_to_all
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, ROOT, Replay, need, open_to_all, wait_for
+from tests.support.servers import Nginx
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9}

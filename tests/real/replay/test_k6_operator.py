@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import need
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, ROOT, need
 
 pytestmark = pytest.mark.slow
 

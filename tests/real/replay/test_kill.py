@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from tests.support.forum import listens
-from tests.support.programs import REPLAY, Nginx, need
-from tests.support.waiting import wait_for
+from tests.support.programs import REPLAY, listens, need, wait_for
+from tests.support.servers import Nginx
 
 HEADER_BYTES = 512
 

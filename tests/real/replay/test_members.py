@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processlist import ProcessList
+from tests.support.scenario import ProcessList
 from tests.support.sitestack import Site
 
 MEMBERS = 40

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.support.paths import ROOT
-from tests.support.programs import Nginx, Replay
+from tests.support.programs import ROOT, Replay
+from tests.support.servers import Nginx
 
 LOG = ROOT / "examples" / "access.log"
 # Independent of Plimsoll's parser: what nginx escaped in the old log it escapes in the new one alike.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import REPLAY, Nginx, free_port, need
-from tests.support.prometheus import Prometheus, queries
+from tests.support.programs import REPLAY, free_port, need
+from tests.support.servers import Nginx, Prometheus, queries
 
 NATIVE = "histogram_quantile(0.99, sum(rate(plimsoll_response_seconds[5s])))"
 RUN_S, RATE = 20, 100

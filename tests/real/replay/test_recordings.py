@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.paths import ROOT
-from tests.support.programs import NGINX, Nginx, open_to_all
+from tests.support.programs import ROOT, open_to_all
+from tests.support.servers import NGINX, Nginx
 from tests.support.sitestack import Site
 
 Replayed = Callable[..., subprocess.CompletedProcess[str]]

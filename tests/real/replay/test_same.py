@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.signoff.same_pages import read_page_comparison
-from tests.support.paths import DOCS
-from tests.support.programs import REPLAY, free_port, need, open_to_all
-from tests.support.waiting import LONGEST_S, eventually
+from tests.support.programs import DOCS, LONGEST_S, REPLAY, eventually, free_port, need, open_to_all
 
 # Pages with a nonce ($request_id) and the time, as real pages have them; compression as usual.
 CONFIG = """

@@ -18,12 +18,10 @@ import pytest
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.scenarios.browser import chromium_program
 from plimsoll.scenarios.k6.build import k6_program
-from tests.support.paths import ROOT
-from tests.support.programs import free_port, need
+from tests.support.programs import LONGEST_S, ROOT, free_port, need
 from tests.support.quiet import quiet_network
 from tests.support.rundir import load_records
 from tests.support.sitestack import PASSWORD, Site
-from tests.support.waiting import LONGEST_S
 
 STEPS = (
     "front page",

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.support.scenario import PLIMSOLL, account, plugin, ran, started, wait_for_step
+from tests.support.programs import PLIMSOLL, eventually
+from tests.support.scenario import account, plugin, ran, started, wait_for_step
 from tests.support.sitestack import Browser, Site
-from tests.support.waiting import eventually
 
 MANY = ("--iterations", "1000", "--saves", "1")
 

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forum import listens
-from tests.support.programs import free_port, need, open_to_all
-from tests.support.scenario import PLIMSOLL, Ran, files_with, ran
+from tests.support.programs import PLIMSOLL, free_port, listens, need, open_to_all, wait_for
+from tests.support.scenario import Ran, files_with, ran
 from tests.support.sitestack import Site, run
-from tests.support.waiting import wait_for
 from tests.unit.scenarios.test_access import make_pair
 
 TOKEN, COOKIE, USER, WORD = "tok-en-of-the-gate", "sesame-of-the-gate", "clone", "geheim-am-tor"

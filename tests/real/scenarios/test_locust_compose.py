@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.paths import ROOT
-from tests.support.programs import free_port, need
+from tests.support.programs import LONGEST_S, ROOT, free_port, need
 from tests.support.scenario import LOCUST, Ran
-from tests.support.waiting import LONGEST_S
 
 COMPOSE = ROOT / "examples" / "locust-workers" / "compose.yml"
 

@@ -14,11 +14,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support.forum import listens
-from tests.support.paths import ROOT
-from tests.support.programs import free_port, need
+from tests.support.programs import LONGEST_S, ROOT, free_port, listens, need, wait_for
 from tests.support.scenario import LOCUST, account, ended, ran
-from tests.support.waiting import LONGEST_S, wait_for
 
 FORM = b'<form name="loginform" method="post"><input name="log"><input name="pwd"></form>'
 WRONG = FORM + b'<div id="login_error">The password you entered is incorrect.</div>'

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import free_port
+from tests.support.programs import ROOT, free_port
 from tests.support.scenario import LOCUST, Ran, account, ended
 from tests.support.sitestack import Site
 

@@ -10,8 +10,7 @@ from threading import Thread
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.paths import ROOT
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S, ROOT
 
 SETS = {
     "wordpress": ("s 300w, m 768w, l 1024w, x 1536w", "(max-width: 652px) 100vw, 652px"),

@@ -15,10 +15,8 @@ from threading import Lock, Thread
 
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import free_port
+from tests.support.programs import LONGEST_S, ROOT, free_port
 from tests.support.scenario import LOCUST, Ran, ended, ran, started, wait_for_step
-from tests.support.waiting import LONGEST_S
 
 PATH = ("--path", "/file")
 

@@ -14,10 +14,9 @@ from threading import Thread
 import pytest
 import requests
 
-from tests.support.programs import REPLAY, free_port, need
+from tests.support.programs import LONGEST_S, REPLAY, free_port, need, wait_for
 from tests.support.rundir import load_records
 from tests.support.scenario import ended, interrupt, ran, started
-from tests.support.waiting import LONGEST_S, wait_for
 
 _REQUESTS = re.compile(r'^plimsoll_requests_total\{backend="([^"]*)",.*scenario="([^"]*)",.*\} (\d+)$', re.M)
 

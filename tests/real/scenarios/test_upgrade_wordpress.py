@@ -16,11 +16,9 @@ from pathlib import Path
 import pytest
 
 from plimsoll.scenarios.wordpress.upgrade import PHASES
-from tests.support.poll import Poll
-from tests.support.programs import need
-from tests.support.scenario import Ran, changed, ended, interrupt, plugin, ran, started
+from tests.support.programs import eventually, need
+from tests.support.scenario import Poll, Ran, changed, ended, interrupt, plugin, ran, started
 from tests.support.sitestack import Site, end_site, need_docker, run, running_site, start_site
-from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

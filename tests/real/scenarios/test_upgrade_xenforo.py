@@ -11,11 +11,19 @@ import pytest
 import requests
 
 from plimsoll.scenarios.xenforo.installer import STAND_IN
-from tests.support.forum import PASSWORD, Forum, listens, serving
-from tests.support.poll import Poll
-from tests.support.programs import free_port, need
-from tests.support.upgrade import POSTS, STANDS, UpgradeCommand, failed, reported, standing
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.forum import (
+    PASSWORD,
+    POSTS,
+    STANDS,
+    Forum,
+    UpgradeCommand,
+    failed,
+    reported,
+    serving,
+    standing,
+)
+from tests.support.programs import LONGEST_S, free_port, listens, need, wait_for
+from tests.support.scenario import Poll
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forum import COMPLETE, FORUM, Forum, serving
-from tests.support.sshd import Sshd
-from tests.support.upgrade import POSTS, UpgradeCommand, failed, reported, standing
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.forum import (
+    COMPLETE,
+    FORUM,
+    POSTS,
+    Forum,
+    UpgradeCommand,
+    failed,
+    reported,
+    serving,
+    standing,
+)
+from tests.support.programs import LONGEST_S, wait_for
+from tests.support.servers import Sshd
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 from plimsoll.rundir.read import RunDirectory
-from tests.support.paths import ROOT
-from tests.support.programs import NGINX, Nginx, free_port, open_to_all
+from tests.support.programs import LONGEST_S, ROOT, eventually, free_port, open_to_all
 from tests.support.rundir import load_records
+from tests.support.scenario import facts_of, nobody_came, requests_of, visit, visitors_command
+from tests.support.servers import NGINX, Nginx
 from tests.support.sitestack import Site
-from tests.support.visitors import command, facts, nobody_came, requests, visit
-from tests.support.waiting import LONGEST_S, eventually
 
 PAGE = """<html><head><link rel="stylesheet" href="/style.css"><script src="/script.js"></script>
 <script src="{foreign}/spy.js"></script></head><body><img src="/a.png"><img src="{foreign}/spy.png">
@@ -112,7 +111,7 @@ def test_the_icon_of_a_site_that_names_none(tmp_path: Path, k6: Path, answer: st
     visits = json.loads((run / "k6-summary.json").read_text())["metrics"]["iterations"]["count"]
     assert logged["/favicon.ico"] == (visits + 1 if led else 1)
     assert all(logged[target] == visits + 1 for target in led)
-    assert requests(run)["errors"] == 0
+    assert requests_of(run)["errors"] == 0
 
 
 def test_due_instants_are_those_of_the_rate(pages: Nginx, tmp_path: Path) -> None:
@@ -140,8 +139,8 @@ def test_a_seed_asks_for_the_same(pages: Nginx, tmp_path: Path) -> None:
 def test_a_threshold_is_the_answer_no(pages: Nginx, tmp_path: Path) -> None:
     done = visit(pages.url, tmp_path, "--max-p999-ms", "0.001")
     assert done.returncode == 1
-    assert facts(tmp_path / "latest")["status"] == "complete"
-    assert facts(tmp_path / "latest")["reason"] == "a threshold was crossed"
+    assert facts_of(tmp_path / "latest")["status"] == "complete"
+    assert facts_of(tmp_path / "latest")["reason"] == "a threshold was crossed"
     assert visit(pages.url, tmp_path, "--max-p999-ms", "60000").returncode == 0
 
 
@@ -149,11 +148,11 @@ def test_too_few_visitors_limit_the_generator(pages: Nginx, tmp_path: Path) -> N
     done = visit(pages.url, tmp_path, "--rate", "50", "--max-visitors", "2", "--think-s", "0.5")
     assert done.returncode == 0, done.stderr
     run = tmp_path / "latest"
-    dropped = requests(run)["skipped"]["dropped_iterations"]
+    dropped = requests_of(run)["skipped"]["dropped_iterations"]
     assert dropped > 100
-    assert facts(run)["generator_limited"]
-    assert f"{dropped} iterations" in facts(run)["generator_limited_reason"]
-    assert "--max-visitors" in facts(run)["generator_limited_reason"]
+    assert facts_of(run)["generator_limited"]
+    assert f"{dropped} iterations" in facts_of(run)["generator_limited_reason"]
+    assert "--max-visitors" in facts_of(run)["generator_limited_reason"]
 
 
 def test_a_file_of_pages_is_all_that_is_read(pages: Nginx, tmp_path: Path) -> None:
@@ -168,12 +167,14 @@ def test_a_file_of_pages_is_all_that_is_read(pages: Nginx, tmp_path: Path) -> No
 def test_a_clone_answers_under_the_sites_name(pages: Nginx, tmp_path: Path) -> None:
     done = visit("http://site.example", tmp_path, "--connect-to", f"localhost:{pages.port}")
     assert done.returncode == 0, done.stderr
-    assert requests(tmp_path / "latest")["errors"] == 0
+    assert requests_of(tmp_path / "latest")["errors"] == 0
 
 
 @pytest.mark.slow
 def test_a_site_that_goes_away_is_all_errors(pages: Nginx, tmp_path: Path) -> None:
-    process = started(command(pages.url, tmp_path, "--rate", "20", "--duration-s", "10"), tmp_path / "latest")
+    process = started(
+        visitors_command(pages.url, tmp_path, "--rate", "20", "--duration-s", "10"), tmp_path / "latest"
+    )
     pages.stop()
     process.communicate(timeout=LONGEST_S)
     run = RunDirectory.open(tmp_path / "latest")
@@ -185,12 +186,12 @@ def test_a_site_that_goes_away_is_all_errors(pages: Nginx, tmp_path: Path) -> No
 
 def test_ctrl_c_ends_in_good_order(pages: Nginx, tmp_path: Path) -> None:
     run = tmp_path / "latest"
-    process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
+    process = started(visitors_command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
     assert "Interrupted" in said
-    assert facts(run)["status"] == "interrupted"
+    assert facts_of(run)["status"] == "interrupted"
     assert RunDirectory.open(run).requests.count == k6_counted(run)
 
 
@@ -204,19 +205,19 @@ def child_of(process: "subprocess.Popen[str]") -> int:
 @pytest.mark.slow
 def test_a_killed_k6_leaves_an_interrupted_run(pages: Nginx, tmp_path: Path) -> None:
     run = tmp_path / "latest"
-    process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
+    process = started(visitors_command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
     os.kill(child_of(process), signal.SIGKILL)
     process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1
-    assert facts(run)["status"] == "interrupted"
-    assert "killed by signal 9" in facts(run)["reason"]
+    assert facts_of(run)["status"] == "interrupted"
+    assert "killed by signal 9" in facts_of(run)["reason"]
     assert (run / "summary.json").exists()
 
 
 @pytest.mark.slow
 def test_no_load_goes_on_when_we_are_killed(pages: Nginx, tmp_path: Path) -> None:
     run = tmp_path / "latest"
-    process = started(command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
+    process = started(visitors_command(pages.url, tmp_path, "--duration-s", "600", "--rate", "20"), run)
     child = child_of(process)
     process.kill()
     process.communicate(timeout=LONGEST_S)
@@ -233,7 +234,7 @@ def gone(pid: int) -> bool:
 
 def test_the_dashboard_answers_while_it_runs(pages: Nginx, tmp_path: Path) -> None:
     where = f"127.0.0.1:{free_port()}"
-    line = command(pages.url, tmp_path, "--duration-s", "600", "--dashboard", where)
+    line = visitors_command(pages.url, tmp_path, "--duration-s", "600", "--dashboard", where)
     process = started(line, tmp_path / "latest")
     try:
 
@@ -251,7 +252,7 @@ def test_the_dashboard_answers_while_it_runs(pages: Nginx, tmp_path: Path) -> No
 
 
 def test_two_at_a_time_do_not_meet(pages: Nginx, tmp_path: Path) -> None:
-    both = [subprocess.Popen(command(pages.url, tmp_path / name), cwd=ROOT) for name in ("a", "b")]
+    both = [subprocess.Popen(visitors_command(pages.url, tmp_path / name), cwd=ROOT) for name in ("a", "b")]
     assert [process.wait(timeout=LONGEST_S) for process in both] == [0, 0]
 
 

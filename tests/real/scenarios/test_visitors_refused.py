@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from tests.support.programs import free_port
-from tests.support.visitors import facts, nobody_came, requests, visit
+from tests.support.scenario import facts_of, nobody_came, requests_of, visit
 
 
 @contextlib.contextmanager
@@ -46,7 +46,7 @@ def test_a_front_page_behind_a_login_is_said(k6: Path, tmp_path: Path) -> None:
         f"failed: front page: status 401: it requires a login: give one with --basic-auth-file: {url}/"
         in done.stdout
     )
-    assert facts(tmp_path / "latest")["status"] == "failed"
+    assert facts_of(tmp_path / "latest")["status"] == "failed"
 
 
 def test_a_front_page_that_leads_away_is_said(k6: Path, redirecting: str, tmp_path: Path) -> None:
@@ -91,17 +91,17 @@ def test_files_that_did_not_load_are_named(k6: Path, tmp_path: Path) -> None:
     assert details == {"/6.css: status 404": visits, "/7.css: status 404": visits}
     for detail in details:
         assert f"did not load: {detail}\n" in done.stdout
-    assert facts(run)["status"] == "complete"
-    assert facts(run)["reason"].startswith(f"{2 * visits} of ")
+    assert facts_of(run)["status"] == "complete"
+    assert facts_of(run)["reason"].startswith(f"{2 * visits} of ")
     assert "hunter2" not in done.stdout + (run / "events.jsonl").read_text()
 
 
 def test_nobody_there_is_a_failed_run(k6: Path, tmp_path: Path) -> None:
     done = visit(f"http://127.0.0.1:{free_port()}", tmp_path)
     assert done.returncode == 1, done.stderr
-    assert facts(tmp_path / "latest")["status"] == "failed"
-    assert "connection refused" in facts(tmp_path / "latest")["reason"]
-    assert requests(tmp_path / "latest")["errors"] == 1
+    assert facts_of(tmp_path / "latest")["status"] == "failed"
+    assert "connection refused" in facts_of(tmp_path / "latest")["reason"]
+    assert requests_of(tmp_path / "latest")["errors"] == 1
 
 
 @pytest.fixture

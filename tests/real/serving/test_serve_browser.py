@@ -16,8 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from plimsoll.analysis.report import make_report
 from tests.support.chromium import MUST_RUN
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, need
+from tests.support.programs import REPLAY, ROOT, need
 from tests.support.rundir import records, traffic, write_run
 from tests.unit.report.test_page import HOSTILE, hostile_run
 

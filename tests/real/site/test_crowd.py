@@ -11,10 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, need
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, eventually, need
 from tests.support.sitestack import Site
-from tests.support.waiting import LONGEST_S, eventually
 
 USERS = 10_000
 ARRIVE_S = 10

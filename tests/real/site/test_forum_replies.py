@@ -7,7 +7,7 @@ import requests
 from lxml import html
 
 from tests.support.forum import PASSWORD, Forum, serving
-from tests.support.waiting import LONGEST_S
+from tests.support.programs import LONGEST_S
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import requests
 from lxml import html
 
 from tests.support.forum import COMPLETE, FORUM, PASSWORD, Forum, serving
-from tests.support.waiting import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, wait_for
 
 POSTS = 5000
 

@@ -4,8 +4,7 @@ import json
 import re
 import subprocess
 
-from tests.support.paths import ROOT
-from tests.support.programs import need
+from tests.support.programs import ROOT, need
 
 SCRIPT = """
 foreach (['Dice', 'Words', 'Article', 'Plan'] as $class) {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.programs import eventually
 from tests.support.sitestack import Site, left_behind, make, need_docker, run
-from tests.support.waiting import eventually
 
 PAGES = [
     ("/", "The Plimsoll Gazette", "the front page"),

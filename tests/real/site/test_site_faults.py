@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import free_port
+from tests.support.programs import eventually, free_port
 from tests.support.scenario import Ran, ended, plugin, ran, started
 from tests.support.sitestack import Site
-from tests.support.waiting import eventually
 
 # One scenario for visitors, one for authors, one for administrators; the last expects a version that no site
 # has, so that it changes nothing whatever happens.

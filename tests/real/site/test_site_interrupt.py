@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.filled import Filled
-from tests.support.paths import ROOT
-from tests.support.programs import free_port, need
+from tests.support.programs import LONGEST_S, ROOT, eventually, free_port, need
 from tests.support.sitestack import Site, checksums, file_checksums, left_behind, make, need_docker, run
-from tests.support.waiting import LONGEST_S, eventually
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 from tests.support.filled import Filled
-from tests.support.paths import ROOT
-from tests.support.programs import free_port
+from tests.support.programs import ROOT, free_port
 from tests.support.sitestack import left_behind, make
 
 

@@ -6,8 +6,7 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from tests.support.paths import ROOT
-from tests.support.programs import need
+from tests.support.programs import ROOT, need
 
 VERSION = """<?php
 $wp_version = '{}';

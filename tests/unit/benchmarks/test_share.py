@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.sharing.share import client_of, even_bounds, owners, place
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 TABLE = ROOT / "replay" / "traffic" / "testdata" / "shares.json"
 CLIENTS: list[dict[str, Any]] = json.loads(TABLE.read_text(encoding="utf-8"))

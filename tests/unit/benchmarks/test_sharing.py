@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.sharing.__main__ import main
 from benchmarks.sharing.arrivals import read_logs
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 REPLAY = ROOT / "bin" / "replay"
 SCALING = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from time import thread_time
 import pytest
 
 from plimsoll.common.hostile import redact, redact_command
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 
 ROWS: list[dict[str, str]] = json.loads((FIXTURES / "secrets.json").read_text())
 

@@ -13,7 +13,7 @@ from plimsoll.analysis.compare.gates import Gate, Gates, read_gates
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
 from tests.support.comparable import change, runs_of, separated, write_both
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 from tests.unit.report.test_page import HOSTILE, _figures
 
 

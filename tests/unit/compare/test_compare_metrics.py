@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from plimsoll.analysis.compare import gates as metrics
 from plimsoll.cli import main
 from tests.support.comparable import write_both
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 
 TOY = '''
 from plimsoll.analysis.compare.gates import Metric

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 from tests.unit.compare.study import COMPARISONS, DRIFTS, TABLES, World, pooled_alarms, rates
 
 DOC = DOCS / "statistics.md"

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from plimsoll.cli import main
 from plimsoll.common.config import CONSENT, default_map, environment_variable, find_defaults, options
 from plimsoll.common.errors import SettingsError
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,7 @@ import pytest
 import yaml
 
 from tests.support.comparable import separated
-from tests.support.paths import ROOT
-from tests.support.programs import need
+from tests.support.programs import ROOT, need
 
 CI = ROOT / "examples" / "ci"
 GITHUB = yaml.safe_load((CI / "github.yml").read_text(encoding="utf-8"))

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 
 def test_each_file_with_slow_tests_is_listed_and_no_other() -> None:

@@ -14,7 +14,7 @@ from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.statistics.percentiles import P999
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.rundir import traffic, write_run
 
 DOCS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if path.exists()]

@@ -11,7 +11,7 @@ import pytest
 from plimsoll.analysis.compare.gates import read_gates
 from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.hosts import read_hosts
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 EXAMPLES = ROOT / "examples"
 LABS = sorted(path for path in EXAMPLES.rglob("*.yml") if "\nbackends:" in path.read_text(encoding="utf-8"))

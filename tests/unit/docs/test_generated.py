@@ -7,7 +7,7 @@ import sys
 import click
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tools import house
 from tools.reference import undocumented
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 EXAMPLE = ROOT / "examples" / "grafana" / "plimsoll-replay.json"
 

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from plimsoll.cli import main
-from tests.support.paths import DOCS, ROOT
+from tests.support.programs import DOCS, ROOT
 
 PAGES = sorted(DOCS.glob("*.md"))
 INDEX = (DOCS / "README.md").read_text(encoding="utf-8")

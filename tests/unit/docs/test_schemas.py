@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from plimsoll.cli import FILES, main, schema_of
-from tests.support.paths import DOCS, ROOT
+from tests.support.programs import DOCS, ROOT
 
 LABS = sorted(
     path for path in (ROOT / "examples").glob("*.yml") if "backends:" in path.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.statistics.percentiles import P999, Sample
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 from tests.support.rundir import records, write_run
 
 COUNTS = [

@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
 from plimsoll.doctor import USES, Check, Missing
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 
 
 def run(*words: str) -> Result:

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.doctor import CONTRIBUTORS, USES, Missing, find_missing, find_outdated_go, is_here, read_table
 from plimsoll.lab.saturators import SATURATORS
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 ALL = read_table()
 

@@ -3,7 +3,7 @@
 import re
 
 from plimsoll.analysis.evidence.finding import FindingKind
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 
 def test_the_table_of_findings_is_that_of_the_enum() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.evidence.generator import is_late
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 
 ROWS = json.loads((FIXTURES / "lateness.json").read_text())
 

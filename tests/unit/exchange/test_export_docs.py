@@ -6,7 +6,7 @@ from plimsoll.analysis.exchange.csvfile import COLUMNS
 from plimsoll.analysis.exchange.exchange import FORMATS
 from plimsoll.analysis.exchange.prometheus import prometheus_text
 from plimsoll.rundir.read import RunDirectory
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 from tests.support.rundir import traffic, write_run
 
 TEXT = (DOCS / "import-export.md").read_text(encoding="utf-8")

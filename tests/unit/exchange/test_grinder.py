@@ -17,9 +17,7 @@ from plimsoll.analysis.exchange.grinder import import_grinder
 from plimsoll.analysis.exchange.importing import ImportResult
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
-from tests.support.grindertable import its_own_table
-from tests.support.paths import ROOT
-from tests.support.programs import REPLAY, need
+from tests.support.programs import REPLAY, ROOT, its_own_table, need
 from tests.support.rundir import load_records
 
 LOGS = ROOT / "tests" / "fixtures" / "grinder"

@@ -15,7 +15,7 @@ from plimsoll.analysis.exchange.exchange import export_run
 from plimsoll.analysis.exchange.hdrlog import LARGEST, encode_counts, hdr_blocks, slot_upper_us, slots_of
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import WARMUP
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 from tests.support.rundir import records, traffic, write_run
 
 RUN_GO = FIXTURES / "run-go"

@@ -12,7 +12,7 @@ from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.k6 import import_k6
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 from tests.support.rundir import load_records
 
 K6 = FIXTURES / "k6"

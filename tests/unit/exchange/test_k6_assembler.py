@@ -20,7 +20,7 @@ from plimsoll.analysis.exchange.importing import (
 from plimsoll.analysis.exchange.k6 import K6Assembler
 from plimsoll.analysis.exchange.k6_samples import K6Definition, K6Sample, error_kind, route_of_tags
 from plimsoll.rundir.records import Request
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 
 NS = 1_000_000_000
 T0 = 1_795_228_600 * NS

@@ -22,7 +22,7 @@ from plimsoll.analysis.exchange.importing import ImportingError
 from plimsoll.analysis.exchange.locust import LocustLog, import_locust, locust_route, read_tables
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.rundir import load_records
 
 LOCUST = ROOT / "tests" / "fixtures" / "locust"

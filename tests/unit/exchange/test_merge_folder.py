@@ -21,7 +21,7 @@ from plimsoll.common.errors import OutputError
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import RECORD, RequestFile
 from plimsoll.rundir.write import RunWriter
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.rundir import header, records, write_run
 from tests.support.sharded import OF, all_of_them, instance
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from plimsoll.analysis.exchange.merge import judge_limit
 from plimsoll.cli import main
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.rundir import records
 from tests.support.sharded import OF, instance
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plimsoll.analysis.exchange.csvfile import COLUMNS, cell
 from plimsoll.analysis.exchange.exchange import export_run
 from plimsoll.rundir.read import RunDirectory
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 from tests.support.rundir import COLUMNS as RECORD
 from tests.support.rundir import load_records, records, traffic, write_run
 

@@ -18,7 +18,7 @@ from tests.support.experiment import write_experiment
 from tests.support.golden import check_golden
 from tests.support.nights import write_night
 from tests.support.pagetext import json_text, page_text, rounded
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.rundir import run_facts, traffic, write_run
 from tests.support.sharded import instance
 from tests.support.signing_off import GATES

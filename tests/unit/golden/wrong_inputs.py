@@ -5,7 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.rundir import records, write_run
 from tests.support.transcript import Row
 

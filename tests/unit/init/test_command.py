@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 LOG = str(ROOT / "examples" / "access.log")
 

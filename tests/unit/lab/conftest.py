@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from plimsoll.lab.experiment import scenarios as asked
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 _ANSWER = """
 import json, sys

@@ -9,7 +9,7 @@ from plimsoll.lab.clones.compose import ComposeSettings
 from plimsoll.lab.disks import AnyDisk
 from plimsoll.lab.disks.disk import DiskSettings
 from plimsoll.lab.disks.emulated import LIKE
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 
 TEXT = (DOCS / "disks.md").read_text(encoding="utf-8")
 

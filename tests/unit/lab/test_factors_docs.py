@@ -7,7 +7,7 @@ import pytest
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.problems import key_problems
-from tests.support.paths import DOCS, ROOT
+from tests.support.programs import DOCS, ROOT
 
 TEXT = (DOCS / "factors.md").read_text(encoding="utf-8")
 

@@ -35,7 +35,7 @@ from plimsoll.lab.fileio.sysbench import (
     parse_output,
 )
 from plimsoll.rundir.volumes import FsyncCell, MatrixCell
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures" / "fileio"
 SMALL = FileioSettings(directory="/srv/disk", file_size=64 << 20, threads=(2,), time_s=2)

@@ -28,7 +28,7 @@ from plimsoll.lab.fileio.measure import (
 )
 from plimsoll.lab.fileio.sysbench import MatrixCase, parse_cell, parse_output
 from plimsoll.rundir.volumes import FsyncCase, FsyncCell
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.scripted_bench import Answer, bench_machine
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_fileio import SMALL, recorded

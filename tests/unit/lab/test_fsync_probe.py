@@ -19,7 +19,7 @@ from plimsoll.lab.observers.fsync import FsyncProbe, FsyncWatch, ProbeFile, comm
 from plimsoll.lab.observers.sampler import prepare_sampler
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.fakemachine import FakeMachine, FakeProcess
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 NAME = "plimsoll-bench--nvme"
 # As if the disk took no fdatasync while the file `stalled` is there.

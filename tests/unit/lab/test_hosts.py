@@ -26,7 +26,7 @@ from plimsoll.lab.hosts import (
     summary_lines,
 )
 from plimsoll.lab.machine import Line, LocalMachine, Process
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 GOOD = """
 hosts:

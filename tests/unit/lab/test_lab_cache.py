@@ -21,7 +21,7 @@ from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.problems import key_problems
 from plimsoll.lab.experiment.run import cache_facts
 from plimsoll.lab.names import Label
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 from tests.support.scripted_machine import ScriptedMachine
 
 MIB = 1 << 20

@@ -10,7 +10,7 @@ from plimsoll.lab.experiment.labfile import (
     Lab,
 )
 from plimsoll.lab.experiment.problems import key_problems
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 
 TEXT = (DOCS / "lab.md").read_text(encoding="utf-8")
 

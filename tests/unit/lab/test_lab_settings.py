@@ -13,7 +13,7 @@ from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.load import member_command
 from plimsoll.lab.experiment.problems import key_problems
 from plimsoll.lab.experiment.scenarios import ScenarioTraits, read_traits
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 GOOD = """
 name: lab

@@ -7,7 +7,7 @@ import yaml
 
 from plimsoll.lab.observers import OBSERVERS
 from plimsoll.lab.tuning import Tuning
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 
 
 def test_every_observer_has_columns() -> None:

@@ -22,7 +22,7 @@ from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.lab.errors import MachineError, last_words
 from plimsoll.lab.machine import CommandResult, Line, LocalMachine
 from plimsoll.lab.machine.process import LineSplit, decode_output, guard_command
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 T = TypeVar("T")
 

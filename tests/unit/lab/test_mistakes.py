@@ -16,7 +16,7 @@ from plimsoll.lab.experiment.problems import key_problems, read_checked
 from plimsoll.lab.hosts import read_hosts
 from plimsoll.scenarios.running.clonelist import read_config
 from tests.support.golden import GOLDEN
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 # Words of pydantic, Python and YAML's parser that mean nothing to whoever wrote the file.
 SPEECH = re.compile(

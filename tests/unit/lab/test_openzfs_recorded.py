@@ -10,7 +10,7 @@ from plimsoll.lab.observers import kstat, zpool
 from plimsoll.lab.saturators.scrub import SCAN, percent_done
 from plimsoll.lab.saturators.send import discard_command
 from plimsoll.lab.saturators.zfs_send import estimated_bytes, progress_bytes
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 RECORDED = ROOT / "tests" / "fixtures" / "openzfs"
 VERSIONS = sorted(path.name for path in RECORDED.iterdir() if (path / "SOURCES").exists())

@@ -13,7 +13,7 @@ from plimsoll.lab.observers.poolstate import Leaf
 from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.openzfs import TXGS_HEAD, histograms, kstat, vdev_line
 from tests.support.openzfs import txg as line
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 SECOND_NS = 1_000_000_000
 MS_NS = 1_000_000

@@ -5,7 +5,7 @@ import pytest
 from plimsoll.lab.observers import kstat, poolstate, poolwaits, vdevs
 from plimsoll.lab.observers.observer import END, FileSource
 from plimsoll.lab.observers.poolstate import Leaf
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 OPENZFS = ROOT / "tests" / "fixtures" / "openzfs"
 RECORDED = OPENZFS / "observers-2.1.11"

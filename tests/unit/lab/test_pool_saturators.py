@@ -23,7 +23,7 @@ from plimsoll.lab.machine import Line
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
 from plimsoll.lab.saturators.resilver import RESILVER, detach_command, resilver_command
 from plimsoll.lab.saturators.scrub import SCRUB, ScanProgress, percent_done, scrub_command, stop_command
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
 from tests.support.zfs_programs import STATUS, Zfs
 

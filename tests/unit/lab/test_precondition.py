@@ -27,7 +27,7 @@ from plimsoll.lab.experiment.status.watch import StatusReader
 from plimsoll.lab.experiment.volumes import VolumeFilling, is_finished, judge_round
 from plimsoll.lab.fileio.precondition import PreconditionSettings
 from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 from tests.support.scripted_machine import ScriptedMachine
 from tests.unit.lab.test_lab_fileio import BACKENDS, untuned
 from tests.unit.lab.test_precondition_fio import answer

@@ -17,7 +17,7 @@ from plimsoll.lab.experiment.scenarios import flag_problems, logs_in, reading_wo
 from plimsoll.lab.machine import CommandResult, LocalMachine
 from plimsoll.lab.tuning import apply
 from plimsoll.scenarios import list_scenarios
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 LOG = ROOT / "examples" / "access.log"
 REPLAY = f"scenario: replay, options: {{log: {LOG}}}"

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from plimsoll.lab.clones.libvirt import LibvirtSettings
 from plimsoll.lab.clones.proxmox import ProxmoxSettings
 from plimsoll.lab.experiment.problems import read_lab
-from tests.support.paths import DOCS, ROOT
+from tests.support.programs import DOCS, ROOT
 
 PAGES: dict[str, type[BaseModel]] = {"proxmox.md": ProxmoxSettings, "libvirt.md": LibvirtSettings}
 

@@ -18,7 +18,7 @@ from plimsoll.lab.proxmox.volumes import KINDS
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Call, Serve
 from tests.support.fakemachine import FakeMachine
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 from tests.support.proxmox_guest import Vm
 from tests.support.proxmox_schema import call_of, documented, privileges, problems
 from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, proxmox_server

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from plimsoll.lab.clones.qemu import Qemu, QemuSettings, mac
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.steps.step import Command, Serve, Step, as_shell
-from tests.support.paths import DOCS, ROOT
+from tests.support.programs import DOCS, ROOT
 
 NAME = "plimsoll-bench--hdd"
 IMAGE = "/srv/site.qcow2"

@@ -27,7 +27,7 @@ from plimsoll.lab.observers.sampler import (
 )
 from plimsoll.rundir.hostfile import read_samples
 from tests.support.fakemachine import FakeMachine, FakeProcess
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.recorded import DISKSTATS, IOSTAT_LATENCY, MARIADB, MEMINFO, PRESSURE, STAT
 
 SECOND_NS = 1_000_000_000

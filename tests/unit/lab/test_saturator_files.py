@@ -9,7 +9,7 @@ from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators import fio
 from plimsoll.lab.saturators.fio import Fio
 from plimsoll.lab.steps.runner import StepRunner
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.scripted_machine import ScriptedMachine
 
 PACE = (sys.executable, "-m", "plimsoll.lab.saturators.copier")

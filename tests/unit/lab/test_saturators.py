@@ -38,7 +38,7 @@ from plimsoll.lab.saturators.zfs_send import (
     leftovers,
     progress_bytes,
 )
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.scripted_machine import ScriptedMachine
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)

@@ -29,9 +29,8 @@ from plimsoll.lab.schedule.nights import (
     still_running,
 )
 from plimsoll.lab.schedule.timers import parse_calendar
-from tests.support.paths import ROOT
+from tests.support.programs import LONGEST_S, ROOT, wait_for
 from tests.support.timed import called, program, scheduled, tell
-from tests.support.waiting import LONGEST_S, wait_for
 
 CODES = [
     (0, 0, 0, "passed", "nothing is worse"),

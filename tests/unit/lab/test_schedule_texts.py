@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.schedule import timers
 from plimsoll.lab.schedule.timers import due_instants, parse_calendar
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 EXAMPLES = ROOT / "examples" / "systemd"
 COMMAND = [

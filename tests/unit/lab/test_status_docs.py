@@ -6,7 +6,7 @@ from plimsoll.lab.experiment.status.forecast import AFTER_S, BEFORE_S, MAKE_S
 from plimsoll.lab.experiment.status.running import FEWEST
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.status.watch import Runs, Status
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 
 TEXT = (DOCS / "status.md").read_text(encoding="utf-8")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 SCRIPT = ROOT / "site" / "vm-image"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 NIGHTLY = ROOT / "tools" / "nightly"
 # Stands in for plimsoll: says what it was called with, and ends as it is told.

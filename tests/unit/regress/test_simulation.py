@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.analysis.regress import changes
 from plimsoll.analysis.regress.changes import find_changes
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 from tests.unit.regress.regress_study import (
     PLAIN,
     TABLES,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.nights import regress, write_night
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 LONG = 13  # nights: more than any look back that there was
 NOTE = ["--note", "sold in October", "--by", "Ada"]

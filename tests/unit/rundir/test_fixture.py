@@ -9,7 +9,7 @@ from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.evidence.run import RunStatistics
 from plimsoll.common.units import hours_minutes
 from plimsoll.rundir.read import RunDirectory
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 
 RUN = FIXTURES / "run-go"
 

@@ -3,7 +3,7 @@
 import re
 
 from plimsoll.rundir.names import DERIVED, RECORDS
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 
 def test_the_document_lists_the_same_files_and_folders() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.rundir.check import Silence
 from plimsoll.rundir.records import RECORD, Request, error_number, packed
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 
 ROWS = json.loads((FIXTURES / "silence.json").read_text())
 

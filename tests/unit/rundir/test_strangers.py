@@ -18,7 +18,7 @@ from plimsoll.cli import main
 from plimsoll.rundir import events
 from plimsoll.rundir.names import READ
 from tests.support.comparable import write_comparable
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tests.support.rundir import header
 from tests.support.scripted_runs import add_events
 

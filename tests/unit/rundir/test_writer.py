@@ -20,7 +20,7 @@ from plimsoll.rundir.find import directory_name, new_directory, point_latest
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import HEADER_BYTES, RECORD, Request
 from plimsoll.rundir.write import RunWriter
-from tests.support.paths import FIXTURES, ROOT
+from tests.support.programs import FIXTURES, ROOT
 from tests.support.rundir import load_records
 
 FACTS = RunFacts(

@@ -14,7 +14,7 @@ import pytest
 
 from plimsoll.rundir.read import RunDirectory, read_facts
 from plimsoll.scenarios.running.settings import BEGIN_VARIABLE
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 
 class _Page(BaseHTTPRequestHandler):

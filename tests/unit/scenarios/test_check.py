@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.scenarios import MODULES
 from plimsoll.scenarios.check import main, problems
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 URL = "http://127.0.0.1:8080"
 

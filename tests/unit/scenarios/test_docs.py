@@ -9,7 +9,7 @@ from plimsoll.scenarios.clean_up import command as clean_up
 from plimsoll.scenarios.init_clone import init_clone
 from plimsoll.scenarios.running.settings import flag
 from plimsoll.scenarios.scenario import scenario
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 
 COMMON = DOCS / "scenarios.md"
 TEXT = COMMON.read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from plimsoll.scenarios.wordpress.editor_traffic import (
     recorded_profiles,
     wordpress_branch,
 )
-from tests.support.paths import DOCS, FIXTURES
+from tests.support.programs import DOCS, FIXTURES
 from tools.editor_requests import body_of, kind_of, request_of
 
 PAGE = (DOCS / "block-editor.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.scenarios.k6 import build as k6build
 from plimsoll.scenarios.k6.build import MODULE, NoK6Error, k6_program, k6_version, pinned_version
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 
 def said(_: str) -> None:

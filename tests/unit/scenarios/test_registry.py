@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll import scenarios as registry
 from plimsoll.cli import main
-from tests.support.paths import FIXTURES, ROOT
+from tests.support.programs import FIXTURES, ROOT
 
 ON_LOCUST = '''"""A scenario for a test: asks for one page."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.scenarios.k6.run import scratch_folder
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 HOLDS = """
 import sys, time

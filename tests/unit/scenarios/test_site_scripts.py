@@ -16,8 +16,7 @@ from gevent.server import StreamServer
 from plimsoll.scenarios.init_clone import list_clone, next_command, password_file, unlist
 from plimsoll.scenarios.running.clonelist import Credentials, credentials, read_config
 from plimsoll.scenarios.running.settings import ChangingSettings
-from tests.support.paths import ROOT
-from tests.support.programs import need
+from tests.support.programs import ROOT, need
 
 SITE = ROOT / "site"
 _TOOLS = ("sh", "dirname", "id", "timeout", "cat")

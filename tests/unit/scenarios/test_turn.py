@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.scenarios.wordpress import account
 from plimsoll.scenarios.wordpress.account import login_turn
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 HOLDS = """
 import time

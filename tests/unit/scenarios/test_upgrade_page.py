@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.scenarios.running.client import Reply
 from plimsoll.scenarios.wordpress.upgrade import PHASES, Phase, PhaseMark, UpgradeReply, find_upgrade_failure
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 
 _RECORDED = FIXTURES / "wordpress"
 OFFER = (_RECORDED / "update-core-6.1.html").read_text()

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.xenforo.installer import STAND_IN, Pages, parse_pages, read_pages
-from tests.support.paths import DOCS
+from tests.support.programs import DOCS
 
 WHOLE = STAND_IN.read_text(encoding="utf-8")
 LICENSED = STAND_IN.with_name("licensed.yml")

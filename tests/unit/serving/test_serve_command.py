@@ -19,8 +19,8 @@ from starlette.types import Receive, Scope, Send
 
 from plimsoll.cli import main
 from plimsoll.serve.guard import _listen, build_server, parse_address
+from tests.support.programs import wait_for
 from tests.support.rundir import records, write_run
-from tests.support.waiting import wait_for
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from plimsoll.analysis.statistics.percentiles import NEVER_US, P99, P999, Sample
 from plimsoll.analysis.statistics.requests import answered_wrongly, counted_us, failure_mask
 from plimsoll.rundir.facts import Load, RunFacts
 from plimsoll.rundir.read import RunDirectory
-from tests.support.paths import FIXTURES
+from tests.support.programs import FIXTURES
 from tests.support.rundir import records, write_run
 
 RULE = json.loads((FIXTURES / "failures.json").read_text())

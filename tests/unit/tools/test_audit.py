@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 from tools.audit import GO_MODULES, of_go, of_python
 
 TOLD = """=== Symbol Results ===

@@ -11,7 +11,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 FILES = ["pyproject.toml", "uv.lock", "requirements.lock", "tools/locks"]
 FILES += [f"tools/packages/{group}.lock" for group in ("setup", "pip", "bom")]

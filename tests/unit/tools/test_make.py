@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 # Programs in the place of Go, bin/replay, uv and what it installs: they note what they are called with.
 GO = '#!/bin/sh\n[ "$1 $2" != "env GOVERSION" ] || echo go1.26.0\n'

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.support.paths import DOCS, ROOT
+from tests.support.programs import DOCS, ROOT
 from tools.manual import Page, escaped, roff, sentences
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.programs import ROOT
 
 SCRIPT = """
 set -eu

@@ -1,0 +1,174 @@
+"""Real servers on loopback: Prometheus and what the dashboard asks of it, sshd with its own keys, nginx."""
+
+import getpass
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.support.programs import LONGEST_S, ROOT, eventually, free_port, listens, need, wait_for
+
+DASHBOARD = ROOT / "examples" / "grafana" / "plimsoll-replay.json"
+
+
+class Prometheus:
+    """A server that scrapes one address each second."""
+
+    def __init__(self, folder: Path, scraped: int, *flags: str) -> None:
+        folder.mkdir()
+        target = f"static_configs: [{{targets: ['127.0.0.1:{scraped}']}}]"
+        config = f"global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: replay, {target}}}]\n"
+        (folder / "prometheus.yml").write_text(config)
+        port = free_port()
+        self._url = f"http://127.0.0.1:{port}"
+        words = [need("prometheus"), f"--config.file={folder}/prometheus.yml"]
+        words += [f"--storage.tsdb.path={folder}/data", f"--web.listen-address=127.0.0.1:{port}", *flags]
+        with (folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(words, stdout=log, stderr=log)
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+    def ask(self, query: str) -> list[float]:
+        """Return the values that a query finds now; none while the server is not ready."""
+        try:
+            answer = requests.get(f"{self._url}/api/v1/query", params={"query": query}, timeout=LONGEST_S)
+        except requests.ConnectionError:
+            return []
+        if answer.status_code in (503, 404):
+            return []
+        found = answer.json()
+        assert found["status"] == "success", (query, found)
+        return [float(one["value"][1]) for one in found["data"]["result"]]
+
+    def ask_of_all(self, query: str) -> list[float]:
+        """Return the most that a query has found in the last quarter of an hour."""
+        return self.ask(f"max_over_time(({query})[15m:1s])")
+
+
+def queries() -> dict[str, str]:
+    """Every query of the dashboard, with Grafana's variables filled in."""
+    panels: list[dict[str, Any]] = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    return {
+        f"{panel['title']} {target['refId']}": target["expr"]
+        .replace("$__rate_interval", "5s")
+        .replace("$instance", ".*")
+        .replace("$backend", ".*")
+        for panel in panels
+        for target in panel["targets"]
+    }
+
+
+class Sshd:
+    """Takes the key `key`, and is known by `known_hosts`."""
+
+    def __init__(self, root: Path) -> None:
+        server, keygen = need("sshd"), need("ssh-keygen")
+        self.port = free_port()
+        self.remote = f"{getpass.getuser()}@127.0.0.1:{self.port}"
+        self.key, self.other_key, host_key = root / "key", root / "other", root / "host"
+        self.locked_key = root / "locked"
+        for path in (self.key, self.other_key, host_key, self.locked_key):
+            phrase = "a passphrase" if path == self.locked_key else ""
+            subprocess.run([keygen, "-q", "-t", "ed25519", "-N", phrase, "-f", str(path)], check=True)
+        self.known_hosts = root / "known_hosts"
+        self.known_hosts.write_text(f"[127.0.0.1]:{self.port} " + host_key.with_suffix(".pub").read_text())
+        authorized = root / "authorized_keys"
+        authorized.write_text(self.key.with_suffix(".pub").read_text())
+        if os.getuid() == 0:
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it; its package makes it at boot
+        options = {
+            "Port": self.port,
+            "ListenAddress": "127.0.0.1",
+            "HostKey": host_key,
+            "AuthorizedKeysFile": authorized,
+            "StrictModes": "no",
+            "UsePAM": "no",
+            "PasswordAuthentication": "no",
+            "KbdInteractiveAuthentication": "no",
+            "PermitRootLogin": "prohibit-password",
+            "PidFile": root / "sshd.pid",
+        }
+        config = root / "sshd_config"
+        config.write_text("".join(f"{name} {value}\n" for name, value in options.items()))
+        self.log = (root / "sshd.log").open("wb")
+        self.process = subprocess.Popen(
+            [server, "-D", "-e", "-f", str(config)], stdout=self.log, stderr=self.log
+        )
+        wait_for("sshd listens", lambda: listens(self.port))
+
+    @property
+    def access(self) -> str:
+        """Its keys of a host in lab.yml."""
+        return f"port: {self.port}, key: {self.key}, known_hosts: {self.known_hosts}"
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()
+
+
+def receiving(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """This machine as a host over SSH that receives: its keys of a sink. `ssh` knows it meanwhile."""
+    (folder / "ssh").mkdir()
+    server, program = Sshd(folder / "ssh"), folder / "ssh" / "ssh"
+    options = f"-i {server.key} -o UserKnownHostsFile={server.known_hosts}"
+    program.write_text(f'#!/bin/sh\nexec {need("ssh")} {options} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    yield {"to": "remote", "host": "root@127.0.0.1", "port": server.port}
+    server.stop()
+
+
+NGINX = """
+daemon off; pid {root}/nginx.pid; error_log {root}/error.log; worker_processes 1; worker_rlimit_nofile 8192;
+events {{ worker_connections 4096; }}
+http {{
+  log_format instants '$msec\\t$request\\t$http_referer\\t$http_user_agent\\t$status\\t$connection';
+  access_log {root}/access.log instants;
+  client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3;
+  uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
+  server {{ listen {address}:{port}; root {root}/www; location / {{ try_files $uri /page.html; }} }}
+}}
+"""
+
+
+class Nginx:
+    """A real nginx that serves one page for every target and logs each request's instant.
+
+    On loopback, or at `address` inside of what `within` enters, such as a network namespace. `setup` is its
+    configuration, in which `{root}`, `{address}` and `{port}` stand for themselves.
+    """
+
+    def __init__(
+        self, root: Path, address: str = "127.0.0.1", within: tuple[str, ...] = (), setup: str = NGINX
+    ) -> None:
+        program = need("nginx")
+        self.port = free_port()
+        self.url = f"http://{address}:{self.port}"
+        self.log = root / "access.log"
+        (root / "www").mkdir()
+        (root / "www" / "page.html").write_bytes(b"x" * 1024)
+        for folder in (root, root / "www"):
+            folder.chmod(0o755)
+        config = root / "nginx.conf"
+        config.write_text(setup.format(root=root, address=address, port=self.port))
+        self.process = subprocess.Popen([*within, program, "-c", str(config), "-e", str(root / "error.log")])
+        answers = [*within, "bash", "-c", f"exec 3<>/dev/tcp/{address}/{self.port}"]
+
+        def has_begun() -> bool:
+            asked = subprocess.run(answers, stderr=subprocess.DEVNULL, check=False)
+            return asked.returncode == 0 or self.process.poll() is not None
+
+        assert eventually(has_begun) and self.process.poll() is None, (root / "error.log").read_text()
+
+    def stop(self) -> None:
+        """Ends the server when it has written its log."""
+        self.process.terminate()
+        self.process.wait()
