@@ -137,7 +137,7 @@ def find_shared_machine(run: MeasuredRun) -> _Found:
     taken_ms, busy = taken_ms_per_s(run.directory), sender.cores_busy or 0
     if (taken_ms or 0) < MUCH_TAKEN_MS and busy < _MUCH_BUSY:
         return
-    text = "ran generator and server on one machine"
+    text = "was sent from the server's own machine"
     text += f" with {counted(cpus, 'core')}" if cpus else ""
     if taken_ms is not None:
         text += (

@@ -57,7 +57,7 @@ def test_a_machine_that_is_shared_is_named(
     sender = {"beside_server": True, "cores": 1, "threads": 1, "nice": 0} | sender
     write_run(tmp_path / "run", records(2000), sender=sender)
     text = text_of(make_report([tmp_path / "run"]).path)
-    assert ("ran generator and server on one machine" in text) == bool(shown), why
+    assert ("was sent from the server's own machine" in text) == bool(shown), why
     assert shown in text, why
     assert ("1 thread, nice 0, on the server's machine" in text) == bool(sender["beside_server"]), "a fact"
 
