@@ -1,14 +1,16 @@
-"""Small run directories for comparisons: times that are known, in an order that is."""
+"""Small experiments whose truth is known, nights of them, and compare, regress and signoff on them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from click.testing import CliRunner, Result
 
 from plimsoll.analysis.compare.comparison import Comparison, compare
+from plimsoll.cli import main
 from tests.support.rundir import records, write_run
 
 START = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
@@ -106,3 +108,133 @@ def judged(folder: Path, gates: str = "") -> Comparison:
 
 def reasons(found: Comparison) -> str:
     return " ".join(each.verdict.says for each in found.judged)
+
+
+# Nights of an experiment, whose tail is known.
+
+FIRST = datetime(2026, 1, 1, 2, 0, tzinfo=UTC)
+LAB = "nightly"
+OLD_IS_FINE = ("--stale-after", "100000d")
+
+
+def stamp(number: int) -> str:
+    return f"{FIRST + timedelta(days=number):%Y%m%dT%H%M%SZ}"
+
+
+def folder_of(results: Path, number: int, lab: str = LAB) -> Path:
+    return results / f"{lab}-{stamp(number)}"
+
+
+def write_night(
+    results: Path,
+    number: int,
+    tails_ms: Mapping[str, float],
+    *,
+    repeats: int = 1,
+    lab: str = LAB,
+    planned: int | None = None,
+    count: int = 1500,
+    **more: Any,
+) -> Path:
+    """Write night `number`: one run a backend and repeat, whose p99.9 is about what `tails_ms` says."""
+    folder = folder_of(results, number, lab)
+    (folder / "runs").mkdir(parents=True, exist_ok=True)
+    place = 0
+    for repeat in range(1, repeats + 1):
+        for backend, tail_ms in tails_ms.items():
+            place += 1
+            began = FIRST + timedelta(days=number, minutes=3 * place)
+            write_comparable(
+                folder
+                / "runs"
+                / f"{place:04d}-{more.get('scenario', 'replay')}--{backend}--{repeat}".replace("/", "_"),
+                backend,
+                repeat,
+                place,
+                tail_ms,
+                count=count,
+                **(
+                    {
+                        "experiment": {"name": lab, "run": place, "of": planned or repeats * len(tails_ms)},
+                        "started_at": f"{began:%Y-%m-%dT%H:%M:%S.%fZ}",
+                        "ended_at": f"{began + timedelta(minutes=1):%Y-%m-%dT%H:%M:%S.%fZ}",
+                    }
+                    | more
+                ),
+            )
+    return folder
+
+
+def regress(history: Path, *arguments: str | Path) -> Result:
+    """Run the command; the nights are of a past that is not stale, unless the arguments say when it is.
+
+    A history that is not there begins.
+    """
+    new = [] if history.exists() else ["--new"]
+    words = ["regress", "--history", str(history), *new, *OLD_IS_FINE, *map(str, arguments)]
+    return CliRunner().invoke(main, words)
+
+
+# Sign-offs of an experiment: its gates, and the command.
+
+GATES = """gates:
+  - {scenario: replay, phase: during, at_most_ratio: 1.10}
+  - {scenario: replay, metric: error share, at_most_more: 0.001}
+"""
+BACKENDS = ("--baseline", "sata", "--candidate", "nvme")
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["signoff", *map(str, arguments)])
+
+
+def gates(folder: Path, text: str = GATES) -> Path:
+    path = folder / "limits.yml"
+    path.write_text(text)
+    return path
+
+
+def signed_off(folder: Path, *further: str | Path, ratio: float = 1.0) -> Path:
+    """Write an experiment and its sign-off; return the sign-off's folder."""
+    write_both(folder / "experiment", ratio)
+    out = folder / "signed"
+    result = run(folder / "experiment", *BACKENDS, "--gates", gates(folder), "--out", out, *further)
+    assert result.exit_code in (0, 1), result.output
+    return out
+
+
+def pdf_of(*pages: str) -> bytes:
+    """Return a PDF whose pages have a line each. It has no table of its objects: readers find them."""
+    objects = ["<</Type/Catalog/Pages 2 0 R>>", "", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    kids = []
+    for page in pages:
+        kids.append(f"{len(objects) + 1} 0 R")
+        drawn = f"BT /F 9 Tf ({page}) Tj ET"
+        objects.append(
+            f"<</Type/Page/Parent 2 0 R/Resources<</Font<</F 3 0 R>>>>/Contents {len(objects) + 2} 0 R>>"
+        )
+        objects.append(f"<</Length {len(drawn)}>>stream\n{drawn}\nendstream")
+    objects[1] = f"<</Type/Pages/Kids[{' '.join(kids)}]/Count {len(kids)}>>"
+    body = "".join(f"{number} 0 obj\n{each}\nendobj\n" for number, each in enumerate(objects, 1))
+    return f"%PDF-1.4\n{body}trailer\n<</Root 1 0 R>>\nstartxref\n0\n%%EOF\n".encode()
+
+
+def stand_in_browser(folder: Path) -> Path:
+    """Return a program that prints as a browser does; its PDF is two pages with the sum alone."""
+    path = folder / "chromium"
+    path.write_text(
+        """#!/bin/sh
+for word; do
+    case $word in
+    --print-to-pdf=*) target=${word#*=} ;;
+    file://*) page=${word#file://} ;;
+    esac
+done
+digits=$(sed -n 's/.*id="sums-sha256">\\([0-9a-f]*\\)<.*/\\1/p' "$page")
+cat > "$target" <<PDF
+"""
+        + pdf_of("0" * 64, "0" * 64).decode().replace("0" * 64, "$digits")
+        + "PDF\n"
+    )
+    path.chmod(0o755)
+    return path

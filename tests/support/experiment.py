@@ -1,7 +1,10 @@
-"""Run directories as an experiment leaves them: before, during and after a send, on several backends."""
+"""Run directories as an experiment leaves them: replayed, with factors, by phases, of scripted scenarios."""
 
+import itertools
 import json
-from collections.abc import Sequence
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -154,3 +157,208 @@ def rewrite(path: Path, **keys: Any) -> None:
     """Change keys of run.json."""
     facts = json.loads((path / "run.json").read_text())
     (path / "run.json").write_text(json.dumps(facts | keys))
+
+
+# With factors: each repeat in an order of its own.
+
+Ms = Callable[[Mapping[str, str]], float]
+
+
+def write_factorial(
+    folder: Path,
+    levels: Mapping[str, Sequence[str]],
+    stall_ms: Ms,
+    *,
+    repeats: int = 4,
+    goal_ms: float | None = None,
+    send_mb_s: Ms = lambda _: 90.0,
+    noise: float = 0.05,
+    scenario: str = "replay",
+    per_s: float = 60.0,
+) -> list[Path]:
+    """Write a run a combination and repeat; `stall_ms` is how long slow requests take at its levels."""
+    draw = random.Random(5)
+    every = [dict(zip(levels, each, strict=True)) for each in itertools.product(*levels.values())]
+    found: list[Path] = []
+    for repeat in range(1, repeats + 1):
+        for point in draw.sample(every, len(every)):
+            number = len(found) + 1
+            backend = "-".join(point.values()).lower().replace(" ", "-").replace("/", "-")
+            kind = FAST | {
+                "stall_ms": stall_ms(point) * math.exp(draw.gauss(0, noise)),
+                "share": 0.02,
+                "send_mb_s": send_mb_s(point),
+                "per_s": per_s,
+            }
+            path = write_one(
+                folder / f"{number:04d}-{scenario}--{backend}--{repeat}",
+                backend,
+                repeat,
+                number=(number, repeats * len(every)),
+                experiment="sweep",
+                scenario=scenario,
+                **kind,
+            )
+            goal = {} if goal_ms is None else {"goal_ms": goal_ms}
+            experiment = {"name": "sweep", "run": number, "of": repeats * len(every), "levels": levels} | goal
+            rewrite(path, factors=point, experiment=experiment)
+            found.append(path)
+    return found
+
+
+# By phases: an author saves articles before, during and after a send, on disks one of which is slow.
+
+_ARTICLES_BEFORE_S, _ARTICLES_DURING_S, _ARTICLES_AFTER_S = 30, 60, 30
+ARTICLE = "article saved"
+_STEPS_MS = {"open editor": 60.0, "publish": 90.0, "read back": 40.0}
+# The last has too few requests while the send runs for any percentile of the tail.
+DISKS = (("nvme-mirror", 1.3), ("sata-mirror", 4.0), ("worst <b>disk</b>", 40.0))
+
+
+def write_articles(path: Path, backend: str, slower: float, repeat: int = 1, number: int = 1) -> Path:
+    """Write one run; while the send lasts, each request takes `slower` times as long."""
+    random = np.random.default_rng([repeat, *backend.encode()])
+    facts = RunFacts.model_validate(
+        {"scenario": "save-article", "backend": backend, "repeat": repeat, "loop": "closed"}
+    )
+    stop_s = _ARTICLES_BEFORE_S + _ARTICLES_DURING_S
+    with RunWriter(path, facts, summarise, at_once=False) as run:
+        run.event("zfs-send", phase="start", t_ns=_ARTICLES_BEFORE_S * 10**9)
+        for second in range(_ARTICLES_BEFORE_S + 1, stop_s + 1):
+            run.event("zfs-send bytes", t_ns=second * 10**9, bytes_per_s=round(1e8 * random.normal(1, 0.05)))
+        at_s, iteration = 0.0, 0
+        while at_s < stop_s + _ARTICLES_AFTER_S:
+            iteration += 1
+            factor = slower if _ARTICLES_BEFORE_S <= at_s < stop_s else 1.0
+            began_s, rows = at_s, np.zeros(len(_STEPS_MS), dtype=RECORD)
+            for row, (step, ms) in zip(rows, _STEPS_MS.items(), strict=True):
+                took_s = ms * factor * float(random.lognormal(0, 0.3)) / 1000
+                row["route"], row["status"], row["line"] = run.route_number(step), 200, iteration
+                row["due_ns"], row["total_us"], row["ttfb_us"] = at_s * 1e9, took_s * 1e6, took_s * 9e5
+                at_s += took_s
+            run.records(rows)
+            run.measure(ARTICLE, (at_s - began_s) * 1000, "ms", iteration=iteration, t_ns=int(at_s * 1e9))
+            at_s += float(random.exponential(0.3))
+        run.event("zfs-send", phase="stop", t_ns=stop_s * 10**9)
+        run.finish("complete")
+    rewrite(
+        path,
+        experiment={"name": "articles", "run": number, "of": 12},
+        started_at=f"2026-11-20T{number:02d}:00:00Z",
+        ended_at=f"2026-11-20T{number:02d}:03:00Z",
+    )
+    return path
+
+
+def write_article_runs(
+    folder: Path, repeats: int = 2, disks: Sequence[tuple[str, float]] = DISKS
+) -> list[Path]:
+    """Write `repeats` runs on each of `disks`."""
+    places = [(repeat, disk) for repeat in range(1, repeats + 1) for disk in disks]
+    return [
+        write_articles(folder / f"{number:02d}", *disk, repeat, number)
+        for number, (repeat, disk) in enumerate(places, 1)
+    ]
+
+
+# Of scripted scenarios: steps, phases, page vitals, on two backends.
+
+PHASES = (
+    "start",
+    "download",
+    "unpack",
+    "verify",
+    "maintenance-on",
+    "copy",
+    "maintenance-off",
+    "database",
+    "finish",
+)
+_PHASE_MS = (120, 900, 6000, 40, 15, 9000, 700, 4000, 10)
+PAGES = ("front page", "post", "login", "dashboard", "editor", "media")
+_VITAL_MS = {"ttfb": 300.0, "fcp": 700.0, "lcp": 1100.0, "inp": 90.0}
+STEPS = {
+    "upgrade-wordpress": {"update page": 300.0, "upgrade": 21000.0, "verify: database": 200.0},
+    "save-article": {"open editor": 420.0, "publish": 510.0, "save": 380.0, "read back": 150.0, "view": 60.0},
+    "browser": {"front page": 300.0, "editor": 900.0},
+    "download": {"download": 800.0},
+    "upload-images": {"upload": 2600.0, "check sizes": 90.0, "size file": 12.0},
+}
+
+Measures = Iterable[tuple[str, float, str]]
+
+
+def measures_of(scenario: str, random: np.random.Generator, slower: float) -> Measures:
+    """What one iteration measures."""
+    if scenario == "upgrade-wordpress":
+        times = [ms * slower * random.lognormal(0, 0.1) for ms in _PHASE_MS]
+        yield from ((f"phase: {name}", ms, "ms") for name, ms in zip(PHASES, times, strict=True))
+        yield "upgrade", sum(times), "ms"
+    elif scenario == "browser":
+        for page in PAGES:
+            vitals = {name: ms * slower * random.lognormal(0, 0.2) for name, ms in _VITAL_MS.items()}
+            yield from ((f"{name}: {page}", ms, "ms") for name, ms in vitals.items())
+            yield f"cls: {page}", 0.04 * random.lognormal(0, 0.3), "score"
+            yield f"page_load: {page}", vitals["lcp"] * 1.2, "ms"
+    elif scenario == "save-article":
+        yield "article saved", 640 * slower * random.lognormal(0, 0.2), "ms"
+    elif scenario == "upload-images":
+        yield "image ready", 3100 * slower * random.lognormal(0, 0.2), "ms"
+    elif scenario == "download":
+        yield "throughput", 620 * random.lognormal(0, 0.01), "MB/s"
+
+
+def write_scripted(
+    path: Path,
+    scenario: str,
+    backend: str,
+    repeat: int,
+    slower: float = 1.0,
+    iterations: int = 8,
+    **facts: Any,
+) -> Path:
+    """Write one complete run of `scenario`."""
+    random = np.random.default_rng([repeat, *backend.encode(), *scenario.encode()])
+    model = RunFacts.model_validate(
+        {"scenario": scenario, "backend": backend, "repeat": repeat, "loop": "closed", **facts}
+    )
+    count = 1 if scenario.startswith("upgrade") else iterations
+    with RunWriter(path, model, summarise, at_once=False) as run:
+        at_ns = 0
+        for iteration in range(1, count + 1):
+            table = np.zeros(len(STEPS[scenario]), dtype=RECORD)
+            for row, (step, ms) in enumerate(STEPS[scenario].items()):
+                took_us = ms * 1000 * slower * float(random.lognormal(0, 0.2))
+                table[row]["route"] = run.route_number(step)
+                table[row]["due_ns"], table[row]["total_us"] = at_ns, took_us
+                table[row]["ttfb_us"], table[row]["status"], table[row]["line"] = (
+                    took_us * 0.9,
+                    200,
+                    iteration,
+                )
+                at_ns += int(took_us * 1000)
+            run.records(table)
+            for name, value, unit in measures_of(scenario, random, slower):
+                run.measure(name, value, unit, iteration=iteration, t_ns=at_ns)
+        run.finish("complete")
+    hour = 2 * repeat + len(backend) % 2
+    day = f"2026-11-{hour // 24 + 1:02d}T{hour % 24:02d}"
+    rewrite(path, started_at=f"{day}:00:00Z", ended_at=f"{day}:59:00Z")
+    return path
+
+
+def write_scripted_experiment(folder: Path, scenarios: Iterable[str], repeats: int = 4) -> list[Path]:
+    """Write `repeats` runs of each scenario on a fast and a slow backend."""
+    return [
+        write_scripted(folder / f"{scenario}-{backend}-{repeat}", scenario, backend, repeat, slower)
+        for scenario in scenarios
+        for repeat in range(1, repeats + 1)
+        for backend, slower in (("nvme-mirror", 1.0), ("rotating", 3.2))
+    ]
+
+
+def add_events(path: Path, *events: dict[str, Any]) -> None:
+    """Add lines to events.jsonl; NaN is written as Python does, which is no JSON."""
+    lines = "".join(json.dumps(event) + "\n" for event in events)
+    with (path / "events.jsonl").open("a") as file:
+        file.write(lines)

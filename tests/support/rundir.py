@@ -1,8 +1,10 @@
 """Writes run directories as docs/run-format.md says, knowing nothing of what reads them."""
 
 import json
+import os
 import struct
 import zlib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +165,111 @@ def traffic(
     table["status"][other & ~failed] = 500
     done_ns = table["due_ns"] + (table["lag_us"].astype("i8") + table["total_us"]) * 1000
     return table[np.argsort(done_ns, kind="stable")]
+
+
+# Instances of one replay.
+
+OF = 4
+SEQUENCE = ["0", "1/4", "1/2", "3/4", "1"]
+START = "2026-11-22T10:00:00.000000Z"
+LONG_AGO = 1_700_000_000
+ENGINE = ("cap_reached", "unsendable_h2")
+
+
+def shard_facts(index: int, **keys: Any) -> dict[str, Any]:
+    return {
+        "index": index,
+        "of": OF,
+        "segment": f"{SEQUENCE[index]}:{SEQUENCE[index + 1]}",
+        "sequence": SEQUENCE,
+        "planned": [100] * OF,
+        "start_at": START,
+        "clock": {"synchronised": True, "max_error_ms": 1.0},
+        **keys,
+    }
+
+
+def instance(
+    path: Path,
+    index: int,
+    table: np.ndarray | int = 100,
+    *,
+    shard: dict[str, Any] | None = None,
+    skipped: dict[str, int] | None = None,
+    unsent: int = 0,
+    sent: int | None = None,
+    still: bool = True,
+    members: dict[str, int] | None = None,
+    **facts: Any,
+) -> Path:
+    """Write one; `shard` changes keys of its `shard`. One that says `running` has no summary, as if killed.
+
+    `still`: nothing was written to it for long, so that one that says `running` counts as killed.
+    """
+    table = records(table) if isinstance(table, int) else table
+    sent, skipped = len(table) if sent is None else sent, skipped or {}
+    total = sent + unsent + sum(skipped.values())
+    requests = {"total": total, "sent": sent, "unsent": unsent, "skipped": skipped, "retried": 1}
+    summary: dict[str, Any] | None = {"requests": requests} | ({"members": members} if members else {})
+    if facts.get("status") == "running":
+        summary = None
+    keys = {"started_at": START, "shard": shard_facts(index, **(shard or {})), **facts}
+    write_run(path, table, summary=summary, **keys)
+    if summary is None:
+        (path / "summary.json").unlink(missing_ok=True)  # of one that was written here before
+    if still:
+        os.utime(path / "requests.npy", (LONG_AGO, LONG_AGO))
+    return path
+
+
+def all_of_them(folder: Path, **keys: Any) -> list[Path]:
+    return [instance(folder / str(index), index, **keys) for index in range(OF)]
+
+
+# Imported access logs, small ones: requests evenly over all hours, images twenty times as fast as pages.
+
+MONDAY = datetime(2026, 10, 5, tzinfo=UTC)
+DAY_NS, PER_DAY = 86_400_000_000_000, 4800
+PAGE, IMAGE = 0, 1
+
+
+def table(
+    days: int, images: float, factor: float, seed: int, failures: float = 0.0, per_day: int = PER_DAY
+) -> np.ndarray:
+    """Requests evenly over all hours: images take a twentieth of what pages take."""
+    random = np.random.default_rng(seed)
+    count = days * per_day
+    is_image = random.random(count) < images
+    took = random.lognormal(11, 0.8, count) * np.where(is_image, 0.05, 1) * factor
+    return records(
+        count,
+        due_ns=np.arange(count) * (DAY_NS // per_day),
+        total_us=took.astype("u4"),
+        route=np.where(is_image, IMAGE, PAGE),
+        status=np.where(random.random(count) < failures, 503, 200),
+        logged_status=0,
+        logged_bytes=-1,
+    )
+
+
+def imported(path: Path, began: datetime, requests: np.ndarray, log_format: str = "F", **facts: Any) -> Path:
+    """Write them as `plimsoll import accesslog` does; return the folder of the run."""
+    settings = {"timeout_s": 60.0, "log_format": log_format, "log_times_are": "finished"}
+    return write_run(
+        path / "run",
+        requests,
+        summary={"requests": {"sent": len(requests)}},
+        **{
+            "scenario": "accesslog",
+            "backend": path.name,
+            "program": {"name": "accesslog", "version": "0.1.0"},
+            "started_at": f"{began:%Y-%m-%dT%H:%M:%S.%fZ}",
+            "load": {"digest": f"{began:%Y%m%d}{len(requests):056d}", "settings": settings},
+            **facts,
+        },
+    ).parent
+
+
+def day(number: int) -> datetime:
+    """Day `number` since a Monday."""
+    return MONDAY + timedelta(days=number)

@@ -15,8 +15,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from plimsoll.analysis.report import make_report
 from tests.support.chromium import CHROMIUM, FLAGS
-from tests.support.experiment import write_experiment
-from tests.support.scripted_runs import write_scripted_experiment
+from tests.support.experiment import write_experiment, write_scripted_experiment
 
 _FIRST_TEXT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
 _FIRST_FIGURE = "document.querySelector('.js-plotly-plot .main-svg') !== null"

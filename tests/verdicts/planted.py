@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.support.planted import CAUSES, Cause, PlantedHost, episodes, planting
 from tests.support.programs import PLIMSOLL
-from tests.support.stalled_runs import stalls_of_runs
+from tests.support.stalls import stalls_of_runs
 
 NOTHING = "nothing"
 

@@ -12,19 +12,18 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support import stalled_hosts
-from tests.support.stalled_hosts import World
-from tests.support.stalled_runs import stalls_of_runs, write_stalled
+from tests.support import stalls as hosts
+from tests.support.stalls import World, stalls_of_runs, write_stalled
 
 FULL = 1000
 NOTHING = "nothing"
 Story = Callable[[int, int], World]
 CAUSES: dict[str, Story] = {
-    "transaction groups": stalled_hosts.txg_sync,
-    "scrub": stalled_hosts.scrub,
-    "PHP pool of two": stalled_hosts.php_pool,
-    "page cache": stalled_hosts.page_cache,
-    "row lock": stalled_hosts.row_lock,
+    "transaction groups": hosts.txg_sync,
+    "scrub": hosts.scrub,
+    "PHP pool of two": hosts.php_pool,
+    "page cache": hosts.page_cache,
+    "row lock": hosts.row_lock,
 }
 
 
@@ -45,7 +44,7 @@ def main() -> None:
     """Print in how many runs something stands out, and what is named first where there is a cause."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else FULL
     for seconds in (600, 200):
-        found = named_first(stalled_hosts.quiet, runs, seconds, seed=10_000)
+        found = named_first(hosts.quiet, runs, seconds, seed=10_000)
         print(f"quiet for {seconds} s: {runs - found[NOTHING]} alarms of {runs}", flush=True)
     for what, story in CAUSES.items():
         for seconds in (600, 300):

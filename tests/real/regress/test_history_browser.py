@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.support.chromium import Opened
-from tests.support.nights import regress, write_night
+from tests.support.comparable import regress, write_night
 from tests.unit.regress.test_outputs import hostile_history
 
 

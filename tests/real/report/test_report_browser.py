@@ -10,9 +10,8 @@ from playwright.sync_api import Browser
 
 from plimsoll.analysis.report import make_report
 from tests.support.chromium import Opened
-from tests.support.experiment import write_experiment
+from tests.support.experiment import add_events, write_experiment, write_scripted_experiment
 from tests.support.rundir import records, write_run
-from tests.support.scripted_runs import add_events, write_scripted_experiment
 from tests.unit.report.test_page import HOSTILE
 from tests.unit.report.test_report_cache import with_arc
 from tests.unit.report.test_report_fileio import cell, cells, write_cells

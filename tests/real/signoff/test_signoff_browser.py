@@ -17,9 +17,8 @@ from plimsoll.analysis.signoff.pdf import PrintingError, print_command, print_pd
 from plimsoll.cli import main
 from plimsoll.common.programs import find_chromium
 from tests.support.chromium import MUST_RUN, Opened
-from tests.support.comparable import change, runs_of, write_both
+from tests.support.comparable import BACKENDS, change, gates, run, runs_of, signed_off, write_both
 from tests.support.programs import DOCS
-from tests.support.signing_off import BACKENDS, gates, run, signed_off
 from tests.unit.compare.test_compare_command import hostile_sides
 from tests.unit.report.test_page import HOSTILE
 

@@ -15,8 +15,7 @@ from plimsoll.analysis.signoff.seal import (
     verify_command,
     write_manifest,
 )
-from tests.support.comparable import write_both
-from tests.support.signing_off import BACKENDS, gates, run, signed_off, stand_in_browser
+from tests.support.comparable import BACKENDS, gates, run, signed_off, stand_in_browser, write_both
 
 MUST_RUN = os.environ.get("CI") == "true" and os.environ.get("PLIMSOLL_LAB") == "1"
 

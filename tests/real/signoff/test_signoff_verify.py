@@ -11,8 +11,7 @@ import pytest
 
 from plimsoll.analysis.signoff import seal
 from plimsoll.analysis.signoff.seal import sha256_of, write_manifest
-from tests.support.comparable import runs_of
-from tests.support.signing_off import pdf_of, run, signed_off, stand_in_browser
+from tests.support.comparable import pdf_of, run, runs_of, signed_off, stand_in_browser
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 from plimsoll.analysis.compare.comparison import Comparison
 from plimsoll.analysis.compare.page import comparison_page, phase_table
 from tests.support.comparable import judged, reasons, runs_of, write_both
-from tests.support.scripted_runs import add_events
+from tests.support.experiment import add_events
 
 
 def test_both_sides_stand_before_during_and_after_with_what_no_gate_names(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.analysis.compare.comparison import compare
 from plimsoll.rundir.events import FELT
-from tests.support.scripted_runs import add_events, write_scripted_experiment
+from tests.support.experiment import add_events, write_scripted_experiment
 
 
 @pytest.mark.parametrize("felt", ["", *FELT])

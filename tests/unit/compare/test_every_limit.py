@@ -10,10 +10,8 @@ from click.testing import CliRunner, Result
 
 from plimsoll.analysis.compare.gates import METRICS, metric_of
 from plimsoll.cli import main
-from tests.support.comparable import write_both
-from tests.support.nights import regress, write_night
-from tests.support.signing_off import BACKENDS
-from tests.support.signing_off import run as signoff
+from tests.support.comparable import BACKENDS, regress, write_both, write_night
+from tests.support.comparable import run as signoff
 
 SAVED = [("article saved", 40.0)]
 AS_WRITTEN = {"stalls over N ms": "stalls over 500 ms", "measure NAME": "measure article saved"}

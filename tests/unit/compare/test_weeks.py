@@ -10,8 +10,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.analysis.compare.weeks import CLAIM
 from plimsoll.cli import main
-from tests.support.rundir import write_run
-from tests.support.servedlogs import DAY_NS, MONDAY, day, imported, table
+from tests.support.rundir import DAY_NS, MONDAY, day, imported, table, write_run
 
 BEFORE, AFTER = MONDAY, day(28)
 

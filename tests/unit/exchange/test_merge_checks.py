@@ -15,8 +15,7 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.check import records_sha256
 from plimsoll.rundir.facts import Load
 from plimsoll.rundir.records import RequestFile
-from tests.support.rundir import records, run_facts, write_run
-from tests.support.sharded import OF, all_of_them, instance, shard_facts
+from tests.support.rundir import OF, all_of_them, instance, records, run_facts, shard_facts, write_run
 
 
 @pytest.mark.parametrize(

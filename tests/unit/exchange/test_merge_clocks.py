@@ -8,8 +8,7 @@ import pytest
 
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.rundir.facts import Merged
-from tests.support.rundir import records, write_run
-from tests.support.sharded import START, instance
+from tests.support.rundir import START, instance, records, write_run
 
 GOOD = {"synchronised": True, "max_error_ms": 1.0}
 LATER = "2026-11-22T10:00:02.500000Z"

@@ -13,8 +13,7 @@ from hypothesis import strategies as some
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.rundir.read import RunDirectory
-from tests.support.rundir import ERRORS, load_records, records
-from tests.support.sharded import OF, instance
+from tests.support.rundir import ERRORS, OF, instance, load_records, records
 
 # In millionths: 0.999 of 1,000 is 999, but not to a computer.
 NAMES = {"p50": 500_000, "p90": 900_000, "p95": 950_000, "p99": 990_000, "p99.9": 999_000, "p99.99": 999_900}

@@ -22,8 +22,7 @@ from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import RECORD, RequestFile
 from plimsoll.rundir.write import RunWriter
 from tests.support.programs import ROOT
-from tests.support.rundir import header, records, write_run
-from tests.support.sharded import OF, all_of_them, instance
+from tests.support.rundir import OF, all_of_them, header, instance, records, write_run
 
 
 def test_what_exists_is_not_written_over(tmp_path: Path) -> None:

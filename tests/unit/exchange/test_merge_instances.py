@@ -11,8 +11,7 @@ from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.rundir.facts import Summary
 from plimsoll.rundir.read import RunDirectory
-from tests.support.rundir import records
-from tests.support.sharded import OF, all_of_them, instance
+from tests.support.rundir import OF, all_of_them, instance, records
 
 
 def command(folder: Path, *arguments: str) -> Result:

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 from plimsoll.analysis.exchange.merge import judge_limit
 from plimsoll.cli import main
 from tests.support.programs import ROOT
-from tests.support.rundir import records
-from tests.support.sharded import OF, instance
+from tests.support.rundir import OF, instance, records
 
 LOAD = {"digest": "9f86d0", "settings": {"timeout_s": 30.0}}
 CASES = json.loads((ROOT / "tests" / "fixtures" / "limits.json").read_text(encoding="utf-8"))

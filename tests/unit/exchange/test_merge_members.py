@@ -8,8 +8,7 @@ import pytest
 
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP
-from tests.support.rundir import records
-from tests.support.sharded import OF, instance
+from tests.support.rundir import OF, instance, records
 
 TWO = {"clients": 2, "accounts": 2, "requests": 7, "sent_to_login": 3}
 THREE = {"clients": 3, "accounts": 3, "requests": 7, "sent_to_login": 3}

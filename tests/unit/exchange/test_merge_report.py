@@ -11,8 +11,7 @@ from plimsoll.analysis.evidence.measure import measure_run
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
-from tests.support.rundir import records, write_run
-from tests.support.sharded import all_of_them, instance
+from tests.support.rundir import all_of_them, instance, records, write_run
 
 LOAD = {"digest": "d", "settings": {"timeout_s": 30}}
 

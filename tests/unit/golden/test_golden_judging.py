@@ -13,15 +13,12 @@ from lxml import etree
 
 from plimsoll import __version__
 from plimsoll.cli import main
-from tests.support.comparable import change, runs_of, separated, write_both
+from tests.support.comparable import GATES, change, runs_of, separated, write_both, write_night
 from tests.support.experiment import write_experiment
 from tests.support.golden import check_golden
-from tests.support.nights import write_night
 from tests.support.pagetext import json_text, page_text, rounded
 from tests.support.programs import ROOT
-from tests.support.rundir import run_facts, traffic, write_run
-from tests.support.sharded import instance
-from tests.support.signing_off import GATES
+from tests.support.rundir import instance, run_facts, traffic, write_run
 from tests.support.transcript import Row, Said, settle, transcript
 
 SIDES = "--baseline sata --candidate nvme"

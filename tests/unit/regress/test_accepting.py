@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.nights import regress, write_night
+from tests.support.comparable import regress, write_night
 
 NOTE = "the new kernel costs that much"
 STEP = 16  # the first slow night

@@ -10,7 +10,7 @@ from plimsoll.analysis.regress.intake import add_runs, select_readable
 from plimsoll.analysis.regress.nights import ExperimentHistory, NightSeries, build_series
 from plimsoll.analysis.regress.store import open_history
 from plimsoll.rundir.read import RunDirectory
-from tests.support.nights import LAB, write_night
+from tests.support.comparable import LAB, write_night
 
 
 def series(file: Path) -> NightSeries:

@@ -21,8 +21,7 @@ from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from plimsoll.analysis.regress.store import open_history
 from plimsoll.common.errors import HistoryError
 from plimsoll.rundir.read import read_facts
-from tests.support.comparable import change
-from tests.support.nights import FIRST, folder_of, regress, write_night
+from tests.support.comparable import FIRST, change, folder_of, regress, write_night
 
 # Adds, and says after each run that it is kept.
 ADDING = """

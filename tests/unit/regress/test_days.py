@@ -25,8 +25,8 @@ from plimsoll.analysis.regress.store import open_history
 from plimsoll.analysis.regress.tonight import judge_last_night
 from plimsoll.analysis.statistics.standardised import alike
 from plimsoll.rundir.facts import RunFacts
-from tests.support.nights import OLD_IS_FINE, regress
-from tests.support.servedlogs import DAY_NS, day, imported, table
+from tests.support.comparable import OLD_IS_FINE, regress
+from tests.support.rundir import DAY_NS, day, imported, table
 
 UTC = ZoneInfo("UTC")
 MONDAY = 20_731  # days since 1970: 2026-10-05

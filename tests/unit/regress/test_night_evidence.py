@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from plimsoll.rundir.records import HEADER_BYTES, RECORD
-from tests.support.comparable import change
-from tests.support.nights import folder_of, regress, write_night
+from tests.support.comparable import change, folder_of, regress, write_night
 
 NIGHTS = 4
 NOTE = ["--note", "we replay at the door now", "--by", "Ada"]

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.analysis.regress import regress as command
 from plimsoll.common import notify
-from tests.support.nights import regress, write_night
+from tests.support.comparable import regress, write_night
 
 SECRET = "T0P-SECRET"  # noqa: S105 of the tests
 

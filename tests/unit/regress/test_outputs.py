@@ -9,7 +9,7 @@ from lxml import etree
 
 from plimsoll.analysis.regress.page import trend_charts
 from plimsoll.common.hostile import markdown_text
-from tests.support.nights import regress, write_night
+from tests.support.comparable import regress, write_night
 
 HOSTILE = "<script>owned=1</script>]]>\"'&\x1b[31m\x01|`[x](javascript:owned=1)\u202e@everyone #1 %{x}"
 # As the Jenkins plugin and GitLab read it: the Windy Road schema, in the parts that matter.

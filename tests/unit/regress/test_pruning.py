@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.analysis.regress import intake
 from plimsoll.analysis.regress.store import open_history
-from tests.support.nights import folder_of, regress, write_night
+from tests.support.comparable import folder_of, regress, write_night
 
 NIGHTS = 5
 

@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.cli import main
-from tests.support.comparable import change
-from tests.support.nights import folder_of, regress, write_night
+from tests.support.comparable import change, folder_of, regress, write_night
 
 QUIET = 100
 SPREAD = 0.10

@@ -9,7 +9,7 @@ from plimsoll.analysis.regress import changes, judge, judgement, tonight
 from plimsoll.analysis.regress import regress as command
 from plimsoll.analysis.regress.judgement import STALE_AFTER_S
 from plimsoll.common import notify
-from tests.support.nights import regress, write_night
+from tests.support.comparable import regress, write_night
 from tests.support.programs import DOCS
 
 DOC = (DOCS / "regress.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from lxml import etree
 
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.schedule.night import run_night
-from tests.support.nights import FIRST, OLD_IS_FINE, folder_of, regress, write_night
+from tests.support.comparable import FIRST, OLD_IS_FINE, folder_of, regress, write_night
 from tests.support.programs import ROOT
 from tests.support.timed import LAB, python_program, scheduled
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.nights import regress, write_night
+from tests.support.comparable import regress, write_night
 from tests.support.programs import ROOT
 
 LONG = 13  # nights: more than any look back that there was

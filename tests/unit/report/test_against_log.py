@@ -16,9 +16,8 @@ from plimsoll.analysis.page.against_log import (
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.read import RunDirectory
-from tests.support.comparable import write_both
+from tests.support.comparable import BACKENDS, gates, run, write_both
 from tests.support.rundir import records, write_run
-from tests.support.signing_off import BACKENDS, gates, run
 
 REQUESTS = 4000
 

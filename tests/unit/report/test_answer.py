@@ -12,9 +12,8 @@ from click.testing import CliRunner
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import make_report
 from plimsoll.cli import main
-from tests.support.experiment import FAST, SLOW, rewrite, write_experiment
+from tests.support.experiment import FAST, SLOW, rewrite, write_experiment, write_scripted_experiment
 from tests.support.rundir import records, write_run
-from tests.support.scripted_runs import write_scripted_experiment
 from tests.unit.report.test_report_failures import EVENTS, load
 
 Write = Callable[[Path], object]

@@ -9,8 +9,7 @@ import pytest
 
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import make_report
-from tests.support.experiment import rewrite, write_experiment
-from tests.support.factorial import write_factorial
+from tests.support.experiment import rewrite, write_experiment, write_factorial
 from tests.unit.report.test_comparison import figures_of, text_of
 from tests.unit.report.test_page import HOSTILE
 

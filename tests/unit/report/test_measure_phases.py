@@ -17,8 +17,7 @@ from plimsoll.analysis.report.sections.phases import medians_of
 from plimsoll.analysis.statistics.measures import began_ns, measures_by_phase
 from plimsoll.analysis.statistics.windows import PhaseWindow, line_of
 from plimsoll.rundir.events import Event, Saturation
-from tests.support.phased_runs import ARTICLE, write_article_runs, write_articles
-from tests.support.scripted_runs import add_events
+from tests.support.experiment import ARTICLE, add_events, write_article_runs, write_articles
 from tests.unit.report.test_comparison import figures_of, text_of
 from tests.unit.report.test_page import _coloured
 

@@ -18,7 +18,7 @@ from plimsoll.analysis.report.sections.headline import (
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import Request
 from plimsoll.rundir.write import RunWriter
-from tests.support.scripted_runs import add_events
+from tests.support.experiment import add_events
 
 VERSIONS = {"event": "upgrade", "phase": "offer", "from_version": "6.1.9", "to_version": "6.8.12", "t_ns": 1}
 

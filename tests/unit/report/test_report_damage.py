@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.report import make_report
-from tests.support.experiment import FAST, rewrite, write_experiment
-from tests.support.scripted_runs import add_events
+from tests.support.experiment import FAST, add_events, rewrite, write_experiment
 from tests.unit.report.test_comparison import text_of
 
 Spoil = Callable[[Path], object]

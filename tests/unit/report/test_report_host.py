@@ -17,9 +17,9 @@ from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.sections.host import Binned, PhaseMean, RowFigures, TimeBins, change_weight
 from plimsoll.common.files import read_regular_lines
 from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, write_experiment
-from tests.support.hosts import OBSERVER_FAILED_S, arc_reclaim, healthy, write_host
 from tests.support.programs import ROOT
 from tests.support.rundir import traffic, write_run
+from tests.support.stalls import OBSERVER_FAILED_S, arc_reclaim, healthy, write_host
 from tests.unit.report.test_comparison import figures_of, text_of
 from tests.unit.report.test_page import _coloured
 

@@ -9,9 +9,8 @@ from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report, merge_repeats
 from plimsoll.common.errors import Severity
-from tests.support.experiment import rewrite, write_experiment
+from tests.support.experiment import rewrite, write_experiment, write_scripted_experiment
 from tests.support.rundir import records, write_run
-from tests.support.scripted_runs import write_scripted_experiment
 from tests.unit.report.test_comparison import figures_of, text_of, warnings_of
 
 

@@ -11,13 +11,7 @@ from plimsoll.analysis.report.charts.scripted import VITALS
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.statistics.measures import damaged_measures
 from plimsoll.rundir.events import Event, Measures
-from tests.support.scripted_runs import (
-    PAGES,
-    PHASES,
-    add_events,
-    write_scripted,
-    write_scripted_experiment,
-)
+from tests.support.experiment import PAGES, PHASES, add_events, write_scripted, write_scripted_experiment
 from tests.unit.report.test_comparison import figures_of, text_of
 
 

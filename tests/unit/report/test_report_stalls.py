@@ -13,10 +13,9 @@ from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.sections.slow_windows import in_words
 from plimsoll.cli import main
-from tests.support import stalled_hosts
+from tests.support import stalls as hosts
 from tests.support.rundir import records, write_run
-from tests.support.stalled_hosts import World
-from tests.support.stalled_runs import stalls_of_runs, write_stalled
+from tests.support.stalls import World, stalls_of_runs, write_stalled
 from tests.unit.report.test_comparison import figures_of, text_of
 
 # A few on each merge; as many as the share that is promised takes, in make test-lab-full.
@@ -24,15 +23,15 @@ RUNS = [2, pytest.param(10, marks=pytest.mark.slow)]
 Story = Callable[..., World]
 
 CAUSES: list[tuple[str, Story, set[str]]] = [
-    ("transaction groups that take seconds", stalled_hosts.txg_sync, {"a transaction group's sync"}),
-    ("a scrub", stalled_hosts.scrub, {"a scrub"}),
-    ("a PHP pool of two", stalled_hosts.php_pool, {"PHP's queue"}),
+    ("transaction groups that take seconds", hosts.txg_sync, {"a transaction group's sync"}),
+    ("a scrub", hosts.scrub, {"a scrub"}),
+    ("a PHP pool of two", hosts.php_pool, {"PHP's queue"}),
     (
         "a page cache that is full",
-        stalled_hosts.page_cache,
+        hosts.page_cache,
         {"memory pressure", "full memory pressure", "dirty memory"},
     ),
-    ("a lock in MariaDB", stalled_hosts.row_lock, {"row-lock waits"}),
+    ("a lock in MariaDB", hosts.row_lock, {"row-lock waits"}),
 ]
 
 
@@ -49,8 +48,8 @@ def test_a_planted_cause_is_named_first_in_nine_of_ten_runs(
 
 
 QUIET: list[tuple[str, Story]] = [
-    ("a host that stalls at any time", stalled_hosts.quiet),
-    ("a host that never stalls", stalled_hosts.calm),
+    ("a host that stalls at any time", hosts.quiet),
+    ("a host that never stalls", hosts.calm),
 ]
 
 
@@ -66,7 +65,7 @@ def test_quiet_runs_say_nothing(tmp_path: Path, what: str, story: Story, runs: i
 def locked(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two repeats on a disk with a lock in its database, and two on one without."""
     folder = tmp_path_factory.mktemp("locked")
-    stories = [("rust <b>", stalled_hosts.row_lock), ("nvme", stalled_hosts.calm)]
+    stories = [("rust <b>", hosts.row_lock), ("nvme", hosts.calm)]
     return [
         write_stalled(folder / f"{repeat}-{place}", story(repeat, 300), backend, repeat)
         for repeat in (1, 2)
@@ -130,9 +129,9 @@ def test_one_run_has_it_below_its_tail(locked: list[Path], tmp_path: Path) -> No
 def test_scenarios_in_which_nothing_stands_out_are_folded_together(tmp_path: Path) -> None:
     runs = []
     for scenario, story in (
-        ("replay", stalled_hosts.calm),
-        ("visitors", stalled_hosts.row_lock),
-        ("download", stalled_hosts.calm),
+        ("replay", hosts.calm),
+        ("visitors", hosts.row_lock),
+        ("download", hosts.calm),
     ):
         run = write_stalled(tmp_path / scenario, story(1))
         facts = json.loads((run / "run.json").read_text())
@@ -160,7 +159,7 @@ def test_a_run_without_observers_says_nothing_of_stalls(tmp_path: Path) -> None:
 
 
 def test_too_few_windows_cannot_be_told_from_chance(tmp_path: Path) -> None:
-    run = write_stalled(tmp_path / "run", stalled_hosts.row_lock(3, 600))
+    run = write_stalled(tmp_path / "run", hosts.row_lock(3, 600))
     lines = (run / "host.csv").read_text().splitlines(keepends=True)
     (run / "host.csv").write_text("".join(lines[:2]))
     (found,) = stalls_of_runs([run])
@@ -169,7 +168,7 @@ def test_too_few_windows_cannot_be_told_from_chance(tmp_path: Path) -> None:
 
 def test_an_event_that_comes_with_the_stalls_is_a_source(tmp_path: Path) -> None:
     """A name is hostile, and stands in quotes."""
-    world = stalled_hosts.calm(1)
+    world = hosts.calm(1)
     stalls = world.episodes(50, 4, 10)
     world.held_ms = world.held_ms + 1500 * stalls
     run = write_stalled(tmp_path / "run", world)
@@ -185,7 +184,7 @@ def test_an_event_that_comes_with_the_stalls_is_a_source(tmp_path: Path) -> None
 
 
 def test_what_is_there_all_the_time_does_not_stand_out(tmp_path: Path) -> None:
-    world = stalled_hosts.quiet(4)
+    world = hosts.quiet(4)
     world.columns["memory.dirty_bytes"] = np.full(world.seconds, 3e9)
     (found,) = stalls_of_runs([write_stalled(tmp_path / "run", world)])
     assert not found.standing_out
@@ -193,7 +192,7 @@ def test_what_is_there_all_the_time_does_not_stand_out(tmp_path: Path) -> None:
 
 def test_a_small_page_cache_that_is_full_is_named_by_its_limit(tmp_path: Path) -> None:
     """Of 16 MiB that may be dirty, the row in GiB is quiet."""
-    world = stalled_hosts.calm(2)
+    world = hosts.calm(2)
     stalls = world.episodes(50, 4, 10)
     world.held_ms = world.held_ms + 1500 * stalls
     full = 0.1 + 0.7 * stalls
@@ -224,7 +223,7 @@ def test_no_two_rows_are_called_alike() -> None:
 
 
 def test_a_scrub_that_is_the_saturator_is_no_source(tmp_path: Path) -> None:
-    run = write_stalled(tmp_path / "run", stalled_hosts.scrub(1))
+    run = write_stalled(tmp_path / "run", hosts.scrub(1))
     (other,) = stalls_of_runs([run])
     assert "a scrub" in {sign.row.said for sign in other.signs}
     started, stopped = (
@@ -236,7 +235,7 @@ def test_a_scrub_that_is_the_saturator_is_no_source(tmp_path: Path) -> None:
 
 
 def test_a_long_sync_is_said_in_seconds(tmp_path: Path) -> None:
-    (found,) = stalls_of_runs([write_stalled(tmp_path / "run", stalled_hosts.txg_sync(1))])
+    (found,) = stalls_of_runs([write_stalled(tmp_path / "run", hosts.txg_sync(1))])
     said = in_words(found)
     assert re.search(r"within 2 s of a transaction group that took over [\d.]+ s to sync \(", said), said
     assert re.search(r"ARC (hits fell|misses rose) from", said), said

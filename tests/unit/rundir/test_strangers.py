@@ -18,9 +18,9 @@ from plimsoll.cli import main
 from plimsoll.rundir import events
 from plimsoll.rundir.names import READ
 from tests.support.comparable import write_comparable
+from tests.support.experiment import add_events
 from tests.support.programs import ROOT
 from tests.support.rundir import header
-from tests.support.scripted_runs import add_events
 
 PATIENCE_S, ROOM_BYTES = 30, 2 << 30
 GATES = "gates:\n  - {scenario: replay, metric: p99.9, at_most_ratio: 1.1}\n"

@@ -11,7 +11,7 @@ from plimsoll.serve.application import Application
 from plimsoll.serve.catalogue import item_key
 from plimsoll.serve.finished import read_nights
 from tests.support.asking import ask
-from tests.support.nights import regress, write_night
+from tests.support.comparable import regress, write_night
 from tests.support.rundir import records, write_run
 from tests.support.scripted_experiment import lab_of
 

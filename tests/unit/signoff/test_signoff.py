@@ -14,8 +14,18 @@ from click.testing import Result
 from plimsoll.analysis.signoff import signoff
 from plimsoll.analysis.signoff.page import signoff_page
 from plimsoll.rundir.records import HEADER_BYTES, RECORD
-from tests.support.comparable import change, runs_of, separated, write_both, write_comparable
-from tests.support.signing_off import BACKENDS, GATES, gates, run, signed_off
+from tests.support.comparable import (
+    BACKENDS,
+    GATES,
+    change,
+    gates,
+    run,
+    runs_of,
+    separated,
+    signed_off,
+    write_both,
+    write_comparable,
+)
 from tests.unit.compare.test_compare_command import hostile_sides
 from tests.unit.report.test_page import HOSTILE, _figures
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.signoff.pdf import UnreadablePdfError, each_page_has, has_on_each_page
-from tests.support.comparable import write_both
-from tests.support.signing_off import BACKENDS, gates, pdf_of, run
+from tests.support.comparable import BACKENDS, gates, pdf_of, run, write_both
 
 SUM = "0123456789abcdef" * 4
 PAGES: list[tuple[str, bytes, bool]] = [

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.comparable import change, runs_of, write_both
-from tests.support.signing_off import BACKENDS, gates, run
+from tests.support.comparable import BACKENDS, change, gates, run, runs_of, write_both
 
 SITES = {"sata": "http://10.0.0.5", "nvme": "http://10.0.0.6:8080"}
 LOG = {"sha256": "ab" * 32, "lines": 3, "first": None, "last": None}

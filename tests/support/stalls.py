@@ -1,15 +1,145 @@
-"""Hosts by the second with noise as real ones have it, and one planted cause of stalls, or none.
+"""Hosts by the second with a story: noise as real ones have it, and one planted cause. Also runs on them.
 
 Nothing is white: what is counted drifts, comes in bursts, and follows the site's load. A quiet host stalls
 too, at instants that have nothing to do with anything that was observed.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.hosts import USUAL
+from plimsoll.analysis.evidence.measure import measure_in_detail
+from plimsoll.analysis.report.runs import group_by_scenario, number_runs
+from plimsoll.analysis.report.sections.slow_windows import SlowWindows, find_slow_windows
+from plimsoll.rundir.read import RunDirectory
+from tests.support.rundir import records, write_run
+
+# host.csv as the observers write it, all columns.
+
+GIB = 1 << 30
+OBSERVER_FAILED_S = (26, 34)  # of `pressure`: a gap, and no 0
+
+Story = Callable[[float], Mapping[str, float]]  # what is not usual, by column, `busy` from 0 to 1
+
+USUAL: dict[str, float] = {
+    "arcstats.size_bytes": 12 * GIB,
+    "arcstats.target_bytes": 12.5 * GIB,
+    "arcstats.max_bytes": 16 * GIB,
+    "arcstats.hits_per_s": 4000,
+    "arcstats.misses_per_s": 12,
+    "arcstats.hit_percent": 99.4,
+    "arcstats.throttled_per_s": 0,
+    "zpool.tank_read_bytes_per_s": 2e6,
+    "zpool.tank_write_bytes_per_s": 5e6,
+    "zpool.tank_read_latency_ms": 0.7,
+    "zpool.tank_write_latency_ms": 1.1,
+    "diskstats.nvme0n1_read_bytes_per_s": 2e6,
+    "diskstats.nvme0n1_write_bytes_per_s": 5e6,
+    "diskstats.nvme0n1_read_latency_ms": 0.4,
+    "diskstats.nvme0n1_write_latency_ms": 0.6,
+    "diskstats.nvme0n1_flush_latency_ms": 0.9,
+    "diskstats.nvme0n1_util_percent": 4,
+    "diskstats.sda_read_bytes_per_s": 9e8,
+    "pressure.cpu_some_percent": 3,
+    "pressure.io_some_percent": 2,
+    "pressure.io_full_percent": 1,
+    "pressure.memory_some_percent": 0,
+    "pressure.memory_full_percent": 0,
+    "cpu.user_percent": 22,
+    "cpu.system_percent": 5,
+    "cpu.iowait_percent": 1,
+    "cpu.steal_percent": 0,
+    "cpu.idle_percent": 72,
+    "cpu.blocked_count": 0,
+    "memory.available_bytes": 9 * GIB,
+    "memory.dirty_bytes": 0.1 * GIB,
+    "memory.writeback_bytes": 0.01 * GIB,
+    "memory.slab_bytes": 1.4 * GIB,
+    "memory.swap_used_bytes": 0,
+    "mariadb.queries_per_s": 900,
+    "mariadb.threads_running_count": 2,
+    "mariadb.pool_misses_per_s": 4,
+    "mariadb.fsyncs_per_s": 60,
+    "mariadb.pool_waits_per_s": 0,
+    "mariadb.log_waits_per_s": 0,
+    "mariadb.row_lock_waits_per_s": 0,
+}
+
+
+def arc_reclaim(busy: float) -> Mapping[str, float]:
+    """As in the ZFS forum: the send fills the memory, and the kernel does nothing but reclaim the ARC."""
+    return {
+        "arcstats.size_bytes": (12 - 10.5 * busy) * GIB,
+        "arcstats.target_bytes": (12.5 - 11.5 * min(1.6 * busy, 1)) * GIB,
+        "arcstats.misses_per_s": 12 + 5000 * busy,
+        "arcstats.hit_percent": 99.4 - 45 * busy,
+        "arcstats.throttled_per_s": 90 * busy,
+        "cpu.system_percent": 5 + 95 * min(2.5 * busy, 1),
+        "cpu.user_percent": 22 * (1 - min(2.5 * busy, 1)),
+        "cpu.idle_percent": 72 * (1 - min(2.5 * busy, 1)),
+        "cpu.blocked_count": 24 * busy,
+        "memory.available_bytes": (9 - 8.8 * min(2 * busy, 1)) * GIB,
+        "memory.swap_used_bytes": 0.6 * busy * GIB,
+        "pressure.memory_some_percent": 70 * busy,
+        "pressure.memory_full_percent": 40 * busy,
+        "pressure.io_some_percent": 2 + 60 * busy,
+        "diskstats.nvme0n1_read_bytes_per_s": 2e6 + 2.5e8 * busy,
+        "diskstats.nvme0n1_read_latency_ms": 0.4 + 9 * busy,
+        "diskstats.nvme0n1_util_percent": 4 + 80 * busy,
+        "zpool.tank_read_bytes_per_s": 2e6 + 2.5e8 * busy,
+        "zpool.tank_read_latency_ms": 0.7 + 14 * busy,
+        "mariadb.queries_per_s": 900 - 700 * busy,
+        "mariadb.threads_running_count": 2 + 30 * busy,
+    }
+
+
+def healthy(busy: float) -> Mapping[str, float]:
+    """A host that the send does not trouble: it reads, and that is all."""
+    return {
+        "diskstats.nvme0n1_read_bytes_per_s": 2e6 + 4e8 * busy,
+        "diskstats.nvme0n1_util_percent": 4 + 20 * busy,
+        "zpool.tank_read_bytes_per_s": 2e6 + 4e8 * busy,
+        "cpu.system_percent": 5 + 6 * busy,
+    }
+
+
+def write_host(
+    run: Path, story: Story, before_s: int, during_s: int, after_s: int, seed: int = 1, jitter_s: float = 0.01
+) -> Path:
+    """Write host.csv into `run`, a row a second; what is counted is empty in the first one."""
+    random = np.random.default_rng(seed)
+    lines = [",".join(["t_ns", *USUAL])]
+    busy = 0.0
+    for second in range(before_s + during_s + after_s):
+        within = before_s <= second < before_s + during_s
+        busy = min(busy + 3 / during_s, 1.0) if within else max(busy - 0.2, 0.0)
+        values = USUAL | dict(story(busy))
+        fields = [
+            "" if _absent(name, second) else f"{_noisy(name, value, random):.6g}"
+            for name, value in values.items()
+        ]
+        t_s = second + 0.5 + random.uniform(-jitter_s, jitter_s)
+        lines.append(",".join([str(int(t_s * 1e9)), *fields]))
+    (run / "host.csv").write_text("\n".join(lines) + "\n")
+    return run
+
+
+def _absent(name: str, second: int) -> bool:
+    first, last = OBSERVER_FAILED_S
+    failed = name.startswith("pressure.") and first <= second < last
+    return failed or (second == 0 and name.endswith(("_per_s", "_percent")))
+
+
+def _noisy(name: str, value: float, random: np.random.Generator) -> float:
+    noisy = max(value * float(random.normal(1, 0.04)), 0.0)
+    return min(noisy, 100.0) if name.endswith("_percent") else noisy
+
+
+# Hosts with one planted cause of stalls, or none.
 
 Floats = NDArray[np.float64]
 
@@ -248,3 +378,43 @@ def _hold(world: World, during: Floats, least_ms: float, most_ms: float) -> None
     """Hold up requests of most of the seconds of `during`."""
     held = world.random.uniform(least_ms, most_ms, world.seconds) * (world.random.random(world.seconds) < 0.9)
     world.held_ms = world.held_ms + during * held
+
+
+# Runs on them, and what a report says of their stalls.
+
+_PER_S = 15
+
+
+def write_stalled(path: Path, world: World, backend: str | None = "rust", repeat: int = 1) -> Path:
+    """Write the run of a site on this host: its requests are held up as the host has it."""
+    random = world.random
+    due_s = np.sort(random.random(world.seconds * _PER_S) * world.seconds)
+    held = random.random(len(due_s)) < 0.4
+    took_ms = 8 * random.lognormal(0, 0.5, len(due_s)) + held * world.held_ms[due_s.astype(np.int64)]
+    table = records(
+        len(due_s),
+        due_ns=(due_s * 1e9).astype("i8"),
+        total_us=took_ms * 1000,
+        ttfb_us=took_ms * 900,
+    )
+    table["logged_bytes"] = table["bytes"]
+    facts: dict[str, Any] = {"backend": backend, "repeat": repeat} if backend else {}
+    run = write_run(path, table, storage=_STORAGE, **facts)
+    instants_s = np.arange(world.seconds) + 0.5 + random.uniform(-0.02, 0.02, world.seconds)
+    lines = [",".join(["t_ns", *world.columns])]
+    for second, t_s in enumerate(instants_s.tolist()):
+        values = (column[second] for column in world.columns.values())
+        fields = ("" if np.isnan(value) else f"{value:.6g}" for value in values)
+        lines.append(",".join([str(int(t_s * 1e9)), *fields]))
+    (run / "host.csv").write_text("\n".join(lines) + "\n")
+    return run
+
+
+_STORAGE = {"facts": {"disks": [{"device": "nvme0n1"}], "pools": [{"pool": "tank"}]}, "clone": {}}
+
+
+def stalls_of_runs(paths: Sequence[Path]) -> list[SlowWindows]:
+    """What a report finds of these runs of one scenario."""
+    runs = [measure_in_detail(RunDirectory.open(path), sliced=len(paths) > 1) for path in paths]
+    (scenario,) = group_by_scenario(number_runs(runs))
+    return find_slow_windows(scenario)
