@@ -13,7 +13,7 @@ import pytest
 
 from plimsoll.lab.schedule.timers import local_zone
 from tests.support.programs import LONGEST_S, ROOT, wait_for
-from tests.support.timed import program
+from tests.support.stand_ins import program
 
 
 def _crontab() -> bytes | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs import LONGEST_S, ROOT
-from tests.support.timed import program
+from tests.support.stand_ins import program
 
 GROUPS = [Path("/sys/fs/cgroup/systemd"), Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")]
 SYSTEMD = Path("/lib/systemd/systemd")

@@ -12,7 +12,7 @@ import yaml
 
 from tests.support.golden import check_golden
 from tests.support.programs import ROOT
-from tests.support.timed import LAB, fakes
+from tests.support.stand_ins import LAB, fakes
 from tests.support.transcript import Row, Said, run, run_with_locust, settle, transcript
 from tests.unit.golden.wrong_inputs import MAKE, PLIMSOLL, REPLAY, write_wrong_inputs
 

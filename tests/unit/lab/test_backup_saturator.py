@@ -24,8 +24,8 @@ from plimsoll.lab.saturators.backup import (
 )
 from plimsoll.lab.saturators.saturator import Runner, Saturator
 from plimsoll.lab.steps.runner import StepRunner
-from tests.support.proxmox_backups import RECORDED, ProxmoxNode
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import ScriptedMachine
+from tests.support.stand_ins import RECORDED, ProxmoxNode
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 MIB, GIB = 1 << 20, 1 << 30

@@ -19,7 +19,7 @@ from plimsoll.lab.disks.folder import FolderDisk
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.names import Label
 from plimsoll.lab.steps.step import Command, Serve, Step, fill_step
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import ScriptedMachine
 
 LABEL = Label("bench")
 WORK = "/var/lib/plimsoll"

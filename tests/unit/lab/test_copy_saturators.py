@@ -16,7 +16,7 @@ from plimsoll.lab.saturators import AnySaturator, aim_saturator, database_dump, 
 from plimsoll.lab.saturators.saturator import LineProgress, amount_bytes
 from plimsoll.lab.saturators.sinks import find_left, removal_command
 from plimsoll.lab.steps.runner import StepRunner
-from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
+from tests.support.scripted import ScriptedMachine, ScriptedProcess
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 LOCAL = {"kind": "rsync", "folder": "/srv/site", "sink": {"to": "local", "into": "/backup"}}

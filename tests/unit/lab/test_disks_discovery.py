@@ -18,7 +18,7 @@ from plimsoll.lab.disks.removal import (
     remove_files,
 )
 from plimsoll.lab.machine import CommandResult, LocalMachine
-from tests.support.fakemachine import FakeMachine
+from tests.support.scripted import FakeMachine
 
 NAME = "plimsoll-bench--hdd"
 OWN = f"/var/lib/plimsoll/{NAME}"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from plimsoll.lab.facts import read_facts, read_facts_after, smart
 from plimsoll.lab.facts.facts import disk_paths, parse_volume
 from plimsoll.lab.facts.smart import DriveReading
-from tests.support.fakemachine import FakeMachine
 from tests.support.programs import ROOT
+from tests.support.scripted import FakeMachine
 
 # Excerpts of real outputs; the file names its source.
 PUBLISHED: dict[str, Any] = json.loads((ROOT / "tests/fixtures/smart/published.json").read_text())["drives"]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from plimsoll.analysis.evidence.storage import Value, differing
 from plimsoll.lab.facts import facts, read_facts
 from plimsoll.lab.facts.facts import DatasetFacts, DiskFacts, HostFacts, PoolFacts, disk_paths
-from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import (
     ARCSTATS,
     CPUINFO,
@@ -23,6 +22,7 @@ from tests.support.recorded import (
     ZPOOL_STATUS_FUSE,
     ZPOOL_STATUS_LOOP,
 )
+from tests.support.scripted import FakeMachine
 
 CHOSEN = [
     ("the word in brackets", SCHEDULER, "mq-deadline"),

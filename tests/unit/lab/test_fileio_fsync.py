@@ -29,8 +29,7 @@ from plimsoll.lab.fileio.measure import (
 from plimsoll.lab.fileio.sysbench import MatrixCase, parse_cell, parse_output
 from plimsoll.rundir.volumes import FsyncCase, FsyncCell
 from tests.support.programs import ROOT
-from tests.support.scripted_bench import Answer, bench_machine
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import BenchAnswer, ScriptedMachine, bench_machine
 from tests.unit.lab.test_fileio import SMALL, recorded
 
 FIXTURES = ROOT / "tests" / "fixtures" / "fio"
@@ -184,7 +183,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def machine(folder_exists: bool = False, fails: str = "") -> ScriptedMachine:
     """A machine with fio, as recorded."""
 
-    def measured(words: list[str]) -> Answer:
+    def measured(words: list[str]) -> BenchAnswer:
         if "fio" not in words:
             return 0, "", ""
         if fails and fails in words:

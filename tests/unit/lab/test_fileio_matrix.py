@@ -10,15 +10,14 @@ from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.fileio.bench import FileioError
 from plimsoll.lab.fileio.measure import cache_caution, measure_cells, read_cells, space_problem
 from plimsoll.lab.fileio.sysbench import TESTS, FileioSettings, SysbenchBench
-from tests.support.scripted_bench import Answer, bench_machine
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import BenchAnswer, ScriptedMachine, bench_machine
 from tests.unit.lab.test_fileio import SMALL, recorded
 
 
 def machine(folder_exists: bool = False, free: int = 1 << 30, fails: str = "") -> ScriptedMachine:
     """A machine with sysbench, as recorded."""
 
-    def measured(words: list[str]) -> Answer:
+    def measured(words: list[str]) -> BenchAnswer:
         mode = next((w.partition("=")[2] for w in words if w.startswith("--file-test-mode=")), "")
         if mode and mode == fails:
             return 1, "FATAL: Failed to read file! errno = 5 (Input/output error)\n", ""

@@ -18,8 +18,8 @@ from plimsoll.lab.observers import ObserverSettings
 from plimsoll.lab.observers.fsync import FsyncProbe, FsyncWatch, ProbeFile, command, parse, with_probe
 from plimsoll.lab.observers.sampler import prepare_sampler
 from plimsoll.lab.steps.runner import StepRunner
-from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.programs import ROOT
+from tests.support.scripted import FakeMachine, FakeProcess
 
 NAME = "plimsoll-bench--nvme"
 # As if the disk took no fdatasync while the file `stalled` is there.

@@ -22,7 +22,7 @@ from plimsoll.lab.experiment.problems import key_problems
 from plimsoll.lab.experiment.run import cache_facts
 from plimsoll.lab.names import Label
 from tests.support.programs import DOCS
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import ScriptedMachine
 
 MIB = 1 << 20
 EXT4 = {"kind": "emulated", "filesystem": "ext4", "size_bytes": "1G"}

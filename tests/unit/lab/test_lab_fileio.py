@@ -31,7 +31,7 @@ from plimsoll.lab.experiment.volumes import VolumeMeasurement, missing_cells
 from plimsoll.lab.fileio.measure import commands, measure_cells, written_bytes
 from plimsoll.lab.machine import CommandResult, Machine
 from tests.support.programs import ROOT
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import ScriptedMachine
 from tests.unit.lab.test_fileio import SMALL
 from tests.unit.lab.test_fileio_matrix import machine
 

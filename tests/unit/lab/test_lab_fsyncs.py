@@ -15,7 +15,7 @@ from plimsoll.lab.experiment.volumes import missing_cells
 from plimsoll.lab.fileio.fio import ETCD, fsync_cell, parse_fio
 from plimsoll.lab.fileio.measure import append_cell
 from plimsoll.lab.fileio.sysbench import MatrixCase
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import ScriptedMachine
 from tests.unit.lab.test_fileio_fsync import printed
 from tests.unit.lab.test_lab_fileio import TWO, Looked, lab_of, measured_on, write_cells
 

@@ -14,7 +14,7 @@ from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import CommandResult
 from plimsoll.lab.steps.step import Command, Room, Serve, Step, as_shell
-from tests.support.fakemachine import FakeMachine
+from tests.support.scripted import FakeMachine
 
 NAME = "plimsoll-bench--hdd"
 DISK = """<disk type='file' device='disk'>

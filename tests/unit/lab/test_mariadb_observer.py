@@ -8,8 +8,8 @@ import pytest
 from plimsoll.lab.machine import CommandResult
 from plimsoll.lab.observers import WithOwnKeys, find_observer, mariadb
 from plimsoll.lab.observers.mariadb import MariadbSettings
-from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import MARIADB
+from tests.support.scripted import FakeMachine
 
 SECOND_NS = 1_000_000_000
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from plimsoll.lab.observers import ObserverSettings, diskstats, find_observer, kstat, mariadb, proc, zpool
 from plimsoll.lab.observers.observer import FileSource, ReadingPair
-from tests.support.fakemachine import FakeMachine
 from tests.support.recorded import (
     ARCSTATS,
     DISKSTATS,
@@ -21,6 +20,7 @@ from tests.support.recorded import (
     PRESSURE,
     STAT,
 )
+from tests.support.scripted import FakeMachine
 
 SECOND_NS = 1_000_000_000
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from plimsoll.lab.observers import WithOwnKeys
 from plimsoll.lab.observers.php import COLUMNS, PhpSettings, PhpWatch, parse
-from tests.support.fakemachine import FakeMachine, FakeProcess
+from tests.support.scripted import FakeMachine, FakeProcess
 
 # As PHP 8.2's pages print them, behind a TCP socket.
 STATUS = {

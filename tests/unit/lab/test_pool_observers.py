@@ -10,10 +10,10 @@ from plimsoll.lab.observers import ObserverSettings, find_observer, poolstate, p
 from plimsoll.lab.observers import kstat as kernel
 from plimsoll.lab.observers.observer import END, CommandStream, FileSource
 from plimsoll.lab.observers.poolstate import Leaf
-from tests.support.fakemachine import FakeMachine, FakeProcess
-from tests.support.openzfs import TXGS_HEAD, histograms, kstat, vdev_line
-from tests.support.openzfs import txg as line
 from tests.support.programs import ROOT
+from tests.support.recorded import TXGS_HEAD, histograms, kstat, vdev_line
+from tests.support.recorded import txg as line
+from tests.support.scripted import FakeMachine, FakeProcess
 
 SECOND_NS = 1_000_000_000
 MS_NS = 1_000_000

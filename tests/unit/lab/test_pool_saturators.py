@@ -24,8 +24,8 @@ from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_
 from plimsoll.lab.saturators.resilver import RESILVER, detach_command, resilver_command
 from plimsoll.lab.saturators.scrub import SCRUB, ScanProgress, percent_done, scrub_command, stop_command
 from tests.support.programs import ROOT
-from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
-from tests.support.zfs_programs import STATUS, Zfs
+from tests.support.scripted import ScriptedMachine, ScriptedProcess
+from tests.support.stand_ins import STATUS, Zfs
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 EMULATED = DataLocation("/srv/plimsoll-move--hdd/mnt", "plimsoll-move--hdd/site")

@@ -28,7 +28,7 @@ from plimsoll.lab.experiment.volumes import VolumeFilling, is_finished, judge_ro
 from plimsoll.lab.fileio.precondition import PreconditionSettings
 from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
 from tests.support.programs import DOCS
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import ScriptedMachine
 from tests.unit.lab.test_lab_fileio import BACKENDS, untuned
 from tests.unit.lab.test_precondition_fio import answer
 

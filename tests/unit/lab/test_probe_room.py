@@ -17,7 +17,7 @@ from plimsoll.lab.experiment.check import (
 )
 from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.rig import build_rig
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import ScriptedMachine
 
 GIB = 1 << 30
 TANK = FileSystem("the pool tank", "/tank", 10 * GIB)

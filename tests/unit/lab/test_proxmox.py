@@ -15,9 +15,8 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.proxmox import ProxmoxApi, connect
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Call, Serve, as_shell
-from tests.support.fakemachine import FakeMachine
-from tests.support.proxmox_guest import Vm
-from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, proxmox_server
+from tests.support.proxmox import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, Vm, proxmox_server
+from tests.support.scripted import FakeMachine
 
 ENVIRONMENT = {"PLIMSOLL_PROXMOX_TOKEN_ID": TOKEN_ID, "PLIMSOLL_PROXMOX_TOKEN_SECRET": SECRET}
 NAME = "plimsoll-bench--hdd"

@@ -16,8 +16,7 @@ from plimsoll.lab.proxmox import ApiSettings, ProxmoxApi, connect
 from plimsoll.lab.proxmox.api import guest_address, task
 from plimsoll.lab.proxmox.connection import token
 from plimsoll.lab.steps.step import Call
-from tests.support.proxmox_guest import Vm
-from tests.support.proxmox_server import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, proxmox_server
+from tests.support.proxmox import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, Vm, proxmox_server
 
 ENVIRONMENT = {"PLIMSOLL_PROXMOX_TOKEN_ID": TOKEN_ID, "PLIMSOLL_PROXMOX_TOKEN_SECRET": SECRET}
 NEXT = Call("choose a free number", "GET", "/cluster/nextid")
@@ -318,7 +317,7 @@ def test_its_fingerprint_is_looked_at_through_a_proxy_too(
 
 def test_what_answers_is_no_proxmox(server: ProxmoxServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for answer in ("<html>", '["data"]', '{"x": 1}'):
-        monkeypatch.setattr("tests.support.proxmox_server.json.dumps", lambda *_, answer=answer, **__: answer)
+        monkeypatch.setattr("tests.support.proxmox.json.dumps", lambda *_, answer=answer, **__: answer)
         with pytest.raises(
             LabError, match="the answer does not come from Proxmox's API: are host and port right"
         ):

@@ -23,9 +23,8 @@ from plimsoll.lab.proxmox.volumes import (
     storage_facts,
 )
 from plimsoll.rundir.facts import Storage
-from tests.support.fakemachine import FakeMachine
-from tests.support.proxmox_guest import Vm
-from tests.support.proxmox_server import SECRET, TOKEN_ID, ProxmoxServer, proxmox_server
+from tests.support.proxmox import SECRET, TOKEN_ID, ProxmoxServer, Vm, proxmox_server
+from tests.support.scripted import FakeMachine
 
 DISKS: list[tuple[str, str, str, dict[str, Any]]] = [
     (

@@ -17,8 +17,7 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Command
-from tests.support.fakemachine import FakeMachine
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import FakeMachine, ScriptedMachine
 
 NAME = "plimsoll-bench--hdd"
 ZFS = Place("/tank/lab", "zfs", "tank/lab")

@@ -45,7 +45,7 @@ SAMPLE = """
 import asyncio, json
 from plimsoll.lab.observers import WithOwnKeys
 from plimsoll.lab.observers.sampler import prepare_sampler
-from tests.support.fakemachine import FakeMachine
+from tests.support.scripted import FakeMachine
 
 async def sample():
     settings = WithOwnKeys(observe=("wind",))

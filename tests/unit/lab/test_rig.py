@@ -12,7 +12,7 @@ from plimsoll.lab.experiment.labfile import Backend
 from plimsoll.lab.experiment.machines import RecordedMachine
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.steps.step import Command, Remains
-from tests.support.fakemachine import FakeMachine
+from tests.support.scripted import FakeMachine
 
 
 def test_who_calls_says_which_backend_it_is_that_cannot_be_cleared(monkeypatch: pytest.MonkeyPatch) -> None:

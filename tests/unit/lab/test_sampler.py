@@ -26,9 +26,9 @@ from plimsoll.lab.observers.sampler import (
     shift_rows,
 )
 from plimsoll.rundir.hostfile import read_samples
-from tests.support.fakemachine import FakeMachine, FakeProcess
 from tests.support.programs import ROOT
 from tests.support.recorded import DISKSTATS, IOSTAT_LATENCY, MARIADB, MEMINFO, PRESSURE, STAT
+from tests.support.scripted import FakeMachine, FakeProcess
 
 SECOND_NS = 1_000_000_000
 

@@ -10,7 +10,7 @@ from plimsoll.lab.saturators import fio
 from plimsoll.lab.saturators.fio import Fio
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.programs import ROOT
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import ScriptedMachine
 
 PACE = (sys.executable, "-m", "plimsoll.lab.saturators.copier")
 

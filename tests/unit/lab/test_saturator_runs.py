@@ -13,7 +13,7 @@ from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.saturators.btrfs_send import BtrfsSend
 from plimsoll.lab.saturators.fio import Fio
 from plimsoll.lab.saturators.saturator import Runner, Saturator
-from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
+from tests.support.scripted import ScriptedMachine, ScriptedProcess
 from tests.unit.lab.test_saturators import BTRFS, FIO, OWN, ZFS
 
 

@@ -39,7 +39,7 @@ from plimsoll.lab.saturators.zfs_send import (
     progress_bytes,
 )
 from tests.support.programs import ROOT
-from tests.support.scripted_machine import ScriptedMachine
+from tests.support.scripted import ScriptedMachine
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 ZFS = ZfsSend(kind="zfs-send", dataset="tank/site", retries=1)

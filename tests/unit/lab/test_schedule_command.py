@@ -16,7 +16,7 @@ from plimsoll.lab.experiment import problems
 from plimsoll.lab.schedule import installation
 from plimsoll.lab.schedule.installation import Kind
 from plimsoll.lab.steps.step import Command, Remove, Write
-from tests.support.timed import fakes, program, scheduled
+from tests.support.stand_ins import fakes, program, scheduled
 
 Plimsoll = Callable[..., Result]
 

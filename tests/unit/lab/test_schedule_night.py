@@ -30,7 +30,7 @@ from plimsoll.lab.schedule.nights import (
 )
 from plimsoll.lab.schedule.timers import parse_calendar
 from tests.support.programs import LONGEST_S, ROOT, wait_for
-from tests.support.timed import called, program, scheduled, tell
+from tests.support.stand_ins import called, program, scheduled, tell
 
 CODES = [
     (0, 0, 0, "passed", "nothing is worse"),

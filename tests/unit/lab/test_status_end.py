@@ -8,7 +8,7 @@ import pytest
 from plimsoll.lab.experiment.design import plan_runs
 from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.lab.experiment.status.watch import StatusReader
-from tests.support.scripted_experiment import STARTS, ScriptedExperiment, lab_of
+from tests.support.scripted import STARTS, ScriptedExperiment, lab_of
 
 LOOK_S = 5.0
 

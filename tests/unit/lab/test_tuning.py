@@ -24,7 +24,7 @@ from plimsoll.lab.tuning.plan import (
     run_commands,
     touched_values,
 )
-from tests.support.tunedhost import host_to_tune
+from tests.support.scripted import host_to_tune
 
 BACK = [
     "disks.vda.scheduler=mq-deadline",

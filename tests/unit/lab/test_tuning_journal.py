@@ -22,7 +22,7 @@ from plimsoll.lab.tuning.apply import (
 )
 from plimsoll.lab.tuning.keys import PropertyValue, VmValue, ZfsValue
 from plimsoll.lab.tuning.plan import TuningError
-from tests.support.tunedhost import PARAMETERS, PLACE, QUEUE, TunedHost, host_to_tune
+from tests.support.scripted import PARAMETERS, PLACE, QUEUE, TunedHost, host_to_tune
 
 FULL = {
     "disks": {"vda": {"scheduler": "none", "read_ahead_kb": 128}},

@@ -15,7 +15,7 @@ from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
 from plimsoll.lab.saturators.zfs_replicate import ZFS_REPLICATE
 from plimsoll.lab.saturators.zfs_send import ZFS_SEND
 from plimsoll.lab.steps.step import Command
-from tests.support.scripted_machine import ScriptedMachine, ScriptedProcess
+from tests.support.scripted import ScriptedMachine, ScriptedProcess
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 LOCAL = {"to": "local", "into": "backup/lab"}

@@ -11,7 +11,7 @@ from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.schedule.night import run_night
 from tests.support.comparable import FIRST, OLD_IS_FINE, folder_of, regress, write_night
 from tests.support.programs import ROOT
-from tests.support.timed import LAB, python_program, scheduled
+from tests.support.stand_ins import LAB, python_program, scheduled
 
 NIGHTS, PLANTED = 17, 12
 BEFORE = 9  # that are in the history already

@@ -13,7 +13,7 @@ from plimsoll.serve.finished import read_nights
 from tests.support.asking import ask
 from tests.support.comparable import regress, write_night
 from tests.support.rundir import records, write_run
-from tests.support.scripted_experiment import lab_of
+from tests.support.scripted import lab_of
 
 _PAGE = '<meta http-equiv="Content-Security-Policy" content="x"><title>{} – Plimsoll</title>'
 

@@ -1,25 +1,92 @@
 """A server that speaks the documented API of Proxmox VE over HTTPS, with faults that a test switches on.
 
-It refuses every request that does not keep to the description of the API (proxmox_schema). It has guests,
-templates, tasks, locks and snapshots as state; nothing in it takes time: a task ends when its status was
-asked for so many times.
+It refuses every request that does not keep to the description of the API (tests/fixtures/proxmox/api.yml).
+It has guests, templates, tasks, locks and snapshots as state; nothing in it takes time: a task ends when its
+status was asked for so many times.
 """
 
 import contextlib
+import datetime
 import hashlib
+import ipaddress
 import json
 import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import ThreadingHTTPServer
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tests.support.proxmox_guest import Vm, config_file, copied
-from tests.support.proxmox_https import HttpError, certificate, handler
-from tests.support.proxmox_schema import problems
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.support.programs import FIXTURES
+
+# Virtual machines and containers, and where the API tells them apart.
+
+
+@dataclass
+class Vm:
+    """A virtual machine or a container, or the template of one. `kind` is `qemu` or `lxc`."""
+
+    node: str
+    config: dict[str, Any]
+    running: bool = False
+    snapshots: dict[str, dict[str, Any]] = field(default_factory=dict)
+    address: str | None = "192.0.2.77"
+    kind: str = "qemu"
+
+    @property
+    def name_key(self) -> str:
+        """The key of its configuration, and of a request to clone, that has its name."""
+        return "name" if self.kind == "qemu" else "hostname"
+
+    @property
+    def called(self) -> str:
+        """How messages call it."""
+        return "VM" if self.kind == "qemu" else "CT"
+
+    def task(self, what: str) -> str:
+        """The type of a task on it."""
+        return f"{'qm' if self.kind == 'qemu' else 'vz'}{what}"
+
+    def interfaces(self) -> list[dict[str, Any]]:
+        """Its interfaces, as agent and node tell them."""
+        rows = [] if self.address is None else [_address(self.address, 24)]
+        return [
+            {"name": "lo", "ip-addresses": [_address("127.0.0.1", 8)]},
+            {"name": "eth0", "ip-addresses": rows},
+        ]
+
+
+def config_file(node: str, kind: str, vmid: int) -> str:
+    """Where a node keeps a configuration."""
+    return f"nodes/{node}/{'qemu-server' if kind == 'qemu' else 'lxc'}/{vmid}.conf"
+
+
+def copied(vm: Vm, number: int, params: dict[str, str]) -> dict[str, Any]:
+    """The volumes of a clone of `vm`: each on the storage that `params` name, with the clone's number."""
+    storage = params.get("storage")
+    made = {}
+    for place, slot in enumerate(slot for slot in vm.config if slot.startswith(("scsi", "rootfs", "mp"))):
+        volume, _, options = str(vm.config[slot]).partition(",")
+        prefix = "vm" if vm.kind == "qemu" else "subvol"
+        made[slot] = f"{storage or volume.split(':')[0]}:{prefix}-{number}-disk-{place},{options}"
+    return made
+
+
+def _address(text: str, prefix: int) -> dict[str, Any]:
+    return {"ip-address": text, "ip-address-type": "ipv4", "prefix": prefix}
+
+
+# The server, and its state.
 
 TOKEN_ID, SECRET = "lab@pve!plimsoll", "0f8fad5b-d9cb-469f-a165-70867728950e"
 TEMPLATE = 900
@@ -341,3 +408,182 @@ def proxmox_server(folder: Path) -> Iterator[ProxmoxServer]:
         yield server
     finally:
         server.close()
+
+
+# HTTPS: a certificate of its own, and how answers look.
+
+
+class HttpError(Exception):
+    """An answer that is not 200: its reason stands in the status line, as Proxmox does it."""
+
+    def __init__(self, status: int, reason: str, errors: dict[str, str] | None = None) -> None:
+        self.status, self.reason, self.errors = status, reason, errors
+
+
+def handler(
+    answer: Callable[[str, str, dict[str, str]], Any], authorization: str, released: threading.Event
+) -> type[BaseHTTPRequestHandler]:
+    """Speaks HTTP for a server; what it holds back is let go with `released`."""
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+        disable_nagle_algorithm = True
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+        def _any(self) -> None:
+            parts = urlsplit(self.path)
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+            params = dict(parse_qsl(body) + parse_qsl(parts.query))
+            try:
+                if self.headers.get("Authorization") != authorization:
+                    raise HttpError(401, "invalid token value!")
+                path = unquote(parts.path).removeprefix("/api2/json")
+                with lock:
+                    data = answer(self.command, path, params)
+            except HttpError as refusal:
+                empty = refusal.status in (401, 595)
+                said = {"data": None} | ({"errors": refusal.errors} if refusal.errors else {})
+                self._send(refusal.status, refusal.reason, b"" if empty else json.dumps(said).encode())
+                return
+            if data == "silent":
+                released.wait(20)
+            if data in ("silent", "broken"):
+                self.close_connection = True
+                return
+            self._send(200, "OK", json.dumps({"data": data}).encode())
+
+        def _send(self, status: int, reason: str, body: bytes) -> None:
+            self.send_response(status, reason)
+            self.send_header("Content-Type", "application/json;charset=UTF-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = do_PUT = do_DELETE = _any  # noqa: N815
+
+    return Handler
+
+
+def certificate(folder: Path) -> tuple[Path, str]:
+    """A certificate of its own for 127.0.0.1: the file that proves it, and its fingerprint."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pve1")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / "ca.pem"
+    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return pem, made.fingerprint(hashes.SHA256()).hex(":").upper()
+
+
+# Requests held against what Proxmox VE documents of its API.
+
+_FLAGS = ("0", "1")  # of all words that Proxmox reads as true or false, those that the lab sends
+_EITHER = "GUEST"
+
+
+@cache
+def documented() -> dict[str, Any]:
+    """The file; `calls` with each line for both kinds of guests written out."""
+    read = yaml.safe_load((FIXTURES / "proxmox" / "api.yml").read_text(encoding="utf-8"))
+    kinds = ("qemu", "lxc")
+    calls = {
+        line.replace(_EITHER, kind): call
+        for line, call in read["calls"].items()
+        for kind in (kinds if _EITHER in line else kinds[:1])
+    }
+    return {**read, "calls": calls}
+
+
+def call_of(method: str, path: str) -> tuple[str, dict[str, str]] | None:
+    """The documented call of a request and the parameters in its path; None where there is none."""
+    for line in documented()["calls"]:
+        verb, template = line.split()
+        form = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(template))
+        if verb == method and (found := re.fullmatch(form, path)):
+            return line, found.groupdict()
+    return None
+
+
+def problems(method: str, path: str, params: dict[str, str]) -> dict[str, str]:
+    """What is wrong with a request, by parameter; nothing where it keeps to the description."""
+    found = call_of(method, path)
+    if found is None:
+        return {"path": f"{method} {path} is not documented"}
+    line, in_path = found
+    takes, wrong = documented()["calls"][line]["takes"], dict[str, str]()
+    for name, word in takes.items():
+        if word.endswith("!") and name not in in_path and name not in params:
+            wrong[name] = "property is missing and it is not optional"
+    for name, value in (in_path | params).items():
+        if (word := takes.get(name) or takes.get(re.sub(r"\d+$", "[n]", name))) is None:
+            wrong[name] = "property is not defined in schema"
+        elif why := _refused(documented()["types"][word.removesuffix("!")], value):
+            wrong[name] = why
+    return wrong
+
+
+def privileges(line: str) -> list[tuple[set[str], str]]:
+    """Of a documented call: each time one of the privileges, and what it is needed on."""
+    call = documented()["calls"][line]
+    further = [({name}, place) for name, place in call.get("also", {}).items()]
+    return [*([(set(call["may"]), call["at"])] if "may" in call else []), *further]
+
+
+def _refused(kind: dict[str, Any], value: str) -> str:
+    """Why `value` is not of this kind; empty where it is."""
+    if "one_of" in kind:
+        return "" if value in kind["one_of"] else f"is not one of {', '.join(kind['one_of'])}"
+    if kind["is"] == "boolean":
+        return "" if value in _FLAGS else "type check ('boolean') failed"
+    if kind["is"] in ("integer", "number"):
+        form = r"-?\d+" if kind["is"] == "integer" else r"-?\d+(?:\.\d+)?"
+        if not re.fullmatch(form, value):
+            return f"type check ('{kind['is']}') failed"
+        least, most = kind.get("from", float("-inf")), kind.get("to", float("inf"))
+        return "" if least <= float(value) <= most else "is out of range"
+    if kind["is"] == "disk":
+        return _refused_disk(kind["keys"], value)
+    if "longest" in kind and len(value) > kind["longest"]:
+        return "is too long"
+    return "" if re.fullmatch(kind.get("form", r"(?s).*"), value) else "invalid format"
+
+
+def _refused_disk(keys: dict[str, Any], line: str) -> str:
+    """Why a line such as `hdd:vm-105-disk-0,size=32G` is no disk; empty where it is one."""
+    first, *options = line.split(",")
+    seen = set[str]()
+    if not re.fullmatch(r"(?:file=)?[^=,]+", first):
+        return "invalid format - the volume is missing"
+    for option in options:
+        name, equals, value = option.partition("=")
+        if name in seen:
+            return f"invalid format - duplicate key in comma-separated list property: {name}"
+        seen.add(name)
+        if not equals or keys.get(name) is None:
+            return f"invalid format - {name}: property is not defined in schema"
+        kind = keys[name] if isinstance(keys[name], dict) else documented()["types"][keys[name]]
+        if why := _refused(kind, value):
+            return f"invalid format - {name}: {why}"
+    return ""
