@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.disks import left, remove_all
-from tests.support.filled import Filled, filled_site
 from tests.support.programs import REPLAY, Replay, need, open_to_all
 from tests.support.servers import Nginx, Sshd
-from tests.support.sitestack import Site, end_site, need_docker, running_site, start_site
+from tests.support.site import Filled, Site, end_site, filled_site, need_docker, running_site, start_site
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""Real disks of files, for the tests of the lab: what makes them, and what must not be left of them."""
+"""Real disks of files, for the tests of the lab: what makes them, work on them, and what must not be left."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains, Step
-from tests.support.programs import LONGEST_S, need
+from tests.support.programs import LONGEST_S, eventually, need
 
 LABEL = Label(f"t{os.getpid()}")  # two test sessions on one machine do not meet
 PROGRAMS = {
@@ -135,3 +135,56 @@ def _out(*command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False).stdout
     except FileNotFoundError:
         return ""
+
+
+# What is there of an experiment on this machine, looked for without the project's own means.
+
+
+def left_of(name: str) -> list[str]:
+    """Every loop device, mount, pool, container, network, control group and process called after `name`."""
+    mark = f"plimsoll-{name}--"
+    found = []
+    for what, command in {
+        "loop device": ["losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE"],
+        "mount": ["cat", "/proc/mounts"],
+        "pool": ["zpool", "list", "-H", "-o", "name"],
+        "container": ["docker", "ps", "-a", "--format", "{{.Names}}"],
+        "network": ["docker", "network", "ls", "--format", "{{.Name}}"],
+        "process": ["ps", "-eo", "pid,args"],
+    }.items():
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+        except FileNotFoundError:
+            continue
+        found += [f"{what}: {line.strip()}" for line in done.stdout.splitlines() if mark in line]
+    found += [f"control group: {path}" for path in Path("/sys/fs/cgroup").rglob(f"*{mark}*")]
+    return found
+
+
+def left_in(work: Path) -> list[str]:
+    """What lies in the lab's folder, but for the site that is copied."""
+    return (
+        [path.name for path in work.iterdir() if not path.name.startswith("golden-")] if work.exists() else []
+    )
+
+
+# The lab's steps, carried out in part: whoever did them died.
+
+
+async def cut_off(steps: list[Step], container: str, runner: StepRunner) -> None:
+    """Carry out `steps`, and die as soon as a container of that name is another than it was."""
+
+    def there() -> str:
+        return _out("docker", "ps", "-q", "--filter", f"name=^{container}")
+
+    before = there()
+    doing = asyncio.create_task(runner.do(steps))
+
+    def runs() -> bool:
+        return there() not in ("", before) or doing.done()
+
+    assert await asyncio.to_thread(eventually, runs, 600)
+    assert not doing.done(), doing.exception() if doing.done() else ""
+    doing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await doing

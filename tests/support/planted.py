@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
+from tests.support.guests import TOOLS, ZfsVm
 from tests.support.programs import free_port
-from tests.support.zfsvm import TOOLS, ZfsVm
 
 SECONDS = 220  # of a run: with fewer windows than about 170, one stall cannot be told from chance
 _RATE = 5

@@ -23,7 +23,7 @@ from plimsoll import scenarios as registry
 from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import LONGEST_S, PLIMSOLL, ROOT, eventually
 from tests.support.rundir import load_records
-from tests.support.sitestack import PASSWORD
+from tests.support.site import PASSWORD
 
 LOCUST = ROOT / ".venv" / "bin" / "locust"
 EVERY_S = 0.02

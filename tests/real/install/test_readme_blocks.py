@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs import ROOT, need
-from tests.support.sitestack import need_docker
+from tests.support.site import need_docker
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)

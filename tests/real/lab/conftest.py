@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.guests import ZfsVm, started, stop
 from tests.support.programs import REPLAY, need
-from tests.support.zfsvm import ZfsVm, started, stop
 
 
 @pytest.fixture(scope="session")

@@ -16,11 +16,9 @@ from plimsoll.lab.clones.golden import Golden, SiteSettings
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.rundir.find import find_runs
-from tests.support.cutoff import cut_off
-from tests.support.disks import clear, run
-from tests.support.leftovers import left, left_in
+from tests.support.disks import clear, cut_off, left_in, left_of, run
 from tests.support.programs import REPLAY, ROOT, need
-from tests.support.sitestack import left_behind, need_docker
+from tests.support.site import left_behind, need_docker
 
 pytestmark = pytest.mark.slow
 
@@ -181,7 +179,7 @@ def _matches(pattern: list[str], words: list[str]) -> bool:
 
 
 def test_nothing_is_left(results: Path, lab_yml: Path) -> None:
-    assert left(NAME) == []
+    assert left_of(NAME) == []
     assert left_in(lab_yml.parent / "work") == []
     golden = golden_of(lab_yml)
 

@@ -20,10 +20,9 @@ from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
 from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_experiment_kills import PLIMSOLL
 from tests.real.lab.test_saturators_real import FILE_BYTES, fill, is_whole_story, snapshots, until_bytes
-from tests.support.disks import LABEL, clear, emulated, need_disks, run
-from tests.support.leftovers import left, left_in
+from tests.support.disks import LABEL, clear, emulated, left_in, left_of, need_disks, run
 from tests.support.programs import REPLAY, ROOT, need, wait_for
-from tests.support.sitestack import need_docker
+from tests.support.site import need_docker
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 PARTS = {"@database": {"recordsize": "16384"}, "@web": {"recordsize": "65536", "compression": "gzip"}}
@@ -193,7 +192,7 @@ def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, dat
 
     cleaned = subprocess.run([PLIMSOLL, "lab", "clean", file], capture_output=True, text=True, timeout=1200)
     assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
-    assert left(NAME) == []
+    assert left_of(NAME) == []
     assert left_in(folder / "work") == []
 
 
@@ -204,7 +203,7 @@ def test_an_experiment_that_was_killed_goes_on_with_a_clone_of_datasets(folder: 
     words = [str(PLIMSOLL), "run", "--resume", file, "--json"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr
-    assert left(NAME) == []
+    assert left_of(NAME) == []
     assert left_in(folder / "work") == []
 
     (experiment,) = (folder / "out").glob(f"{NAME}-*")

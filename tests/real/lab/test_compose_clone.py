@@ -14,11 +14,10 @@ from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Command, Step
-from tests.support.cutoff import cut_off
-from tests.support.disks import LABEL, clear, emulated, first, need_disks, run
+from tests.support.disks import LABEL, clear, cut_off, emulated, first, need_disks, run
 from tests.support.programs import ROOT
-from tests.support.sitestack import Site, left_behind, need_docker
-from tests.support.sitestack import run as output_of
+from tests.support.site import Site, left_behind, need_docker
+from tests.support.site import run as output_of
 
 
 @pytest.fixture

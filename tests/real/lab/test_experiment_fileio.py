@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.leftovers import left, left_in
+from tests.support.disks import left_in, left_of
 from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, wait_for
 from tests.support.servers import Nginx
 
@@ -97,7 +97,7 @@ def is_whole(file: Path) -> None:
     wanted = yaml.safe_load(file.read_text())["fileio"]
     assert set(found) == set(product(("ext4", "zfs"), wanted["tests"], wanted["threads"]))
     assert set(found.values()) == {1}, "nothing twice"
-    assert left(NAME) == []
+    assert left_of(NAME) == []
     assert left_in(file.parent / "work") == []
 
 
@@ -153,7 +153,7 @@ def test_killed_twice_and_interrupted_each_cell_is_measured_once(lab_yml: Path) 
     files = list((lab_yml.parent / "work").glob("*/mnt/*.fileio/*/test_file.*"))
     assert files, "kill -9 came while a cell was measured"
     stopped(go_on, signal.SIGINT, lab_yml, 9)
-    assert left(NAME) == [], "Ctrl-C removes everything at once"
+    assert left_of(NAME) == [], "Ctrl-C removes everything at once"
     assert left_in(lab_yml.parent / "work") == []
     status = json.loads(plimsoll("lab", "status", folder(lab_yml) or "", "--json").stdout)
     assert status["state"] == "stopped"
@@ -170,7 +170,7 @@ def test_files_that_a_crash_left_are_cleaned(lab_yml: Path) -> None:
     mounted = lab_yml.parent / "work" / f"plimsoll-{NAME}--ext4" / "mnt"
     assert f"ext4 on local: the test files in {mounted}/" in listed
     assert plimsoll("lab", "clean", lab_yml).returncode == 0
-    assert left(NAME) == []
+    assert left_of(NAME) == []
     assert left_in(lab_yml.parent / "work") == []
 
 
@@ -194,7 +194,7 @@ def test_what_fails_is_told_and_the_runs_go_on_and_it_is_measured_later(
     assert result["not_measured"].keys() == {"ext4", "zfs"}
     assert "zfs: fileio failed: seqwr with 1 thread" in done.stderr
     assert "FATAL: no such luck" in result["not_measured"]["zfs"]
-    assert left(NAME) == []
+    assert left_of(NAME) == []
     again = plimsoll("run", "--resume", lab_yml, "--json")
     assert again.returncode == 0, again.stderr
     is_whole(lab_yml)

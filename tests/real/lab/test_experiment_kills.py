@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.filled import Filled
-from tests.support.leftovers import left, left_in
+from tests.support.disks import left_in, left_of
 from tests.support.programs import REPLAY, ROOT, killed, need
-from tests.support.sitestack import need_docker
+from tests.support.site import Filled, need_docker
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +81,7 @@ def test_killed_at_random_instants_it_finishes_and_leaves_nothing(folder: Path, 
                 [PLIMSOLL, "lab", "clean", file], capture_output=True, text=True, timeout=300
             )
             assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
-            assert left(NAME) == []
+            assert left_of(NAME) == []
             assert left_in(folder / "work") == []
             assert swappiness() == before
     goes_on = any((folder / "out").glob(f"{NAME}-*/journal.jsonl"))
@@ -99,6 +98,6 @@ def test_killed_at_random_instants_it_finishes_and_leaves_nothing(folder: Path, 
         events = (Path(outcome["directory"]) / "runs" / run / "events.jsonl").read_text()
         assert '"phase": "start"' in events
         assert '"phase": "stop"' in events
-    assert left(NAME) == []
+    assert left_of(NAME) == []
     assert left_in(folder / "work") == []
     assert swappiness() == before

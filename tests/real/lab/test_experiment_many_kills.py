@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.leftovers import left, left_in
+from tests.support.disks import left_in, left_of
 from tests.support.programs import REPLAY, ROOT, need
 from tests.support.servers import Nginx
 
@@ -168,7 +168,7 @@ def test_killed_many_times_each_run_is_there_once_and_the_host_as_it_was(
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["not_done"] == []
     _is_whole(folder, count)
-    assert left(NAME) == []
+    assert left_of(NAME) == []
     assert left_in(folder / "work") == []
     assert _settings() == before
     assert not list(JOURNALS.glob(f"plimsoll-{NAME}--*"))

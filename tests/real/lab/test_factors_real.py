@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.lab.test_experiment import folder, plimsoll, two_nginx
-from tests.support.leftovers import left
+from tests.support.disks import left_of
 from tests.support.programs import REPLAY, ROOT, need
 from tests.support.servers import Nginx
 
@@ -139,4 +139,4 @@ def test_pools_are_made_at_their_record_size_and_share_it_among_rates(
     assert len(told["ranking"]) == 6
     assert told["percentile"] == "p99.9"
     assert "At every rate that was tried, up to 8 MB/s, p99.9 stays under 60 s" in told["sentences"][0]
-    assert left(name) == []
+    assert left_of(name) == []

@@ -17,8 +17,8 @@ from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Room, Step
 from tests.support.disks import LABEL, clear, emulated, left, need_disks
+from tests.support.guests import domain, need_libvirt, virsh
 from tests.support.programs import LONGEST_S, Replay, open_to_all
-from tests.support.tinyguest import domain, need_libvirt, virsh
 
 BASE = f"libvirt-test-base-{os.getpid()}"
 LOG = '192.0.2.{} - - [10/Oct/2000:13:55:3{} -0700] "GET {} HTTP/1.1" 200 24 "-" "curl/8"\n'

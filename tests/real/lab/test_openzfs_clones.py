@@ -16,7 +16,7 @@ from plimsoll.lab.hosts import HostSettings
 from plimsoll.lab.machine import SshMachine
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import clear
-from tests.support.zfsvm import ZfsVm
+from tests.support.guests import ZfsVm
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.guests import SITES, ZfsVm, log_of
 from tests.support.programs import ROOT, eventually, killed
-from tests.support.zfsvm import SITES, ZfsVm, log_of
 
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 KILLS = 5

@@ -18,7 +18,7 @@ from plimsoll.lab.disks.caches import COLD, CacheState, with_caches
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
-from tests.support.leftovers import left, left_in
+from tests.support.disks import left_in, left_of
 from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, wait_for
 from tests.support.servers import Nginx
 
@@ -154,7 +154,7 @@ def test_volumes_are_full_and_used_in_each_run_and_nothing_is_left(emulated: Pat
     status = json.loads(plimsoll("lab", "status", folder(emulated), "--json").stdout)
     assert status["state"] == "finished"
     assert (status["precondition"]["volumes"], status["precondition"]["done"]) == (2, 2)
-    assert left(NAME) == []
+    assert left_of(NAME) == []
     assert left_in(emulated.parent / "work") == []
 
 

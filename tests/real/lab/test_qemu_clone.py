@@ -22,9 +22,9 @@ from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains
-from tests.support import tinyguest
+from tests.support import guests
 from tests.support.programs import LONGEST_S, REPLAY, ROOT, eventually, free_port, need
-from tests.support.sitestack import ROLES, make, need_docker, run
+from tests.support.site import ROLES, make, need_docker, run
 
 PAGES = ("/", "/static/pages/index.html", "/forum/", "/feed/", "/?s=harbour", "/wp-login.php")
 LINE = '192.0.2.{} - - [10/Oct/2000:13:55:{:02} +0000] "GET {} HTTP/1.1" 200 24 "-" "curl/8"\n'
@@ -111,12 +111,12 @@ def clone(image: Image, folder: Path, backend: str, **keys: object) -> Qemu:
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The disk of a guest without a boot loader: a QEMU before the others in PATH gives it its kernel."""
-    tinyguest.need_libvirt()
+    guests.need_libvirt()
     qemu = need("qemu-system-x86_64")
-    disk, initrd = tinyguest.disk(tmp_path), tinyguest.initrd(tmp_path)
+    disk, initrd = guests.disk(tmp_path), guests.initrd(tmp_path)
     program = tmp_path / "bin" / "qemu-system-x86_64"
     program.parent.mkdir()
-    booted = f"-kernel {tinyguest.kernel()} -initrd {initrd} -append 'console=ttyS0 quiet panic=-1'"
+    booted = f"-kernel {guests.kernel()} -initrd {initrd} -append 'console=ttyS0 quiet panic=-1'"
     program.write_text(f'#!/bin/sh\nexec {qemu} "$@" {booted}\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.scenario import ProcessList
-from tests.support.sitestack import Site
+from tests.support.site import Site
 
 MEMBERS = 40
 PASSWORD = "a word for members"  # noqa: S105 (of accounts that this test makes)

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from tests.support.programs import ROOT, open_to_all
 from tests.support.servers import NGINX, Nginx
-from tests.support.sitestack import Site
+from tests.support.site import Site
 
 Replayed = Callable[..., subprocess.CompletedProcess[str]]
 PASSWORD = "a word for members"  # noqa: S105 (of an account that this test makes)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs import REPLAY, need
-from tests.support.sitestack import Site
+from tests.support.site import Site
 
 TARGETS = (
     "/",

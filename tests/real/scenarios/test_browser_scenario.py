@@ -18,10 +18,10 @@ import pytest
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.scenarios.browser import chromium_program
 from plimsoll.scenarios.k6.build import k6_program
+from tests.support.chromium import quiet_network
 from tests.support.programs import LONGEST_S, ROOT, free_port, need
-from tests.support.quiet import quiet_network
 from tests.support.rundir import load_records
-from tests.support.sitestack import PASSWORD, Site
+from tests.support.site import PASSWORD, Site
 
 STEPS = (
     "front page",

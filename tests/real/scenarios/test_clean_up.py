@@ -17,7 +17,7 @@ from PIL import Image
 
 from tests.support.programs import PLIMSOLL, eventually
 from tests.support.scenario import account, plugin, ran, started, wait_for_step
-from tests.support.sitestack import Browser, Site
+from tests.support.site import Browser, Site
 
 MANY = ("--iterations", "1000", "--saves", "1")
 

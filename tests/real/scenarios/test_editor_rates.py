@@ -14,7 +14,7 @@ import yaml
 from plimsoll.scenarios.wordpress.editor_traffic import PROFILES
 from tests.real.scenarios.test_browser_scenario import day, programs
 from tests.support.scenario import ended, plugin, started
-from tests.support.sitestack import Site
+from tests.support.site import Site
 from tools.editor_requests import kind_of
 
 __all__ = ["programs"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.programs import ROOT, free_port
 from tests.support.scenario import LOCUST, Ran, account, ended
-from tests.support.sitestack import Site
+from tests.support.site import Site
 
 SCENARIO = ROOT / "scenarios" / "save_article.py"
 LEAVE = "--i-may-change-this-site"

@@ -10,7 +10,7 @@ import pytest
 from tests.support import scenario
 from tests.support.programs import LONGEST_S, PLIMSOLL, eventually
 from tests.support.scenario import Ran, ended, plugin, ran, started, wait_for_step
-from tests.support.sitestack import PASSWORD, Site
+from tests.support.site import PASSWORD, Site
 
 FEW = ("--iterations", "3", "--saves", "2", "--clean-up", "always")
 WRONG = "not-the-password-73"

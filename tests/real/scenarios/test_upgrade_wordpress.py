@@ -18,7 +18,7 @@ import pytest
 from plimsoll.scenarios.wordpress.upgrade import PHASES
 from tests.support.programs import eventually, need
 from tests.support.scenario import Poll, Ran, changed, ended, interrupt, plugin, ran, started
-from tests.support.sitestack import Site, end_site, need_docker, run, running_site, start_site
+from tests.support.site import Site, end_site, need_docker, run, running_site, start_site
 
 pytestmark = pytest.mark.slow
 

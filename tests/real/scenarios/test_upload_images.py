@@ -9,7 +9,7 @@ from PIL import Image
 
 from tests.support import scenario
 from tests.support.scenario import Ran, ended, plugin, ran, started, wait_for_step
-from tests.support.sitestack import PASSWORD, Site
+from tests.support.site import PASSWORD, Site
 
 SIZES = {"thumbnail", "medium", "medium_large", "large", "1536x1536", "2048x2048"}
 

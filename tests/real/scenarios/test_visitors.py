@@ -18,7 +18,7 @@ from tests.support.programs import LONGEST_S, ROOT, eventually, free_port, open_
 from tests.support.rundir import load_records
 from tests.support.scenario import facts_of, nobody_came, requests_of, visit, visitors_command
 from tests.support.servers import NGINX, Nginx
-from tests.support.sitestack import Site
+from tests.support.site import Site
 
 PAGE = """<html><head><link rel="stylesheet" href="/style.css"><script src="/script.js"></script>
 <script src="{foreign}/spy.js"></script></head><body><img src="/a.png"><img src="{foreign}/spy.png">

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.support.programs import LONGEST_S, REPLAY, ROOT, eventually, need
-from tests.support.sitestack import Site
+from tests.support.site import Site
 
 USERS = 10_000
 ARRIVE_S = 10

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs import eventually
-from tests.support.sitestack import Site, left_behind, make, need_docker, run
+from tests.support.site import Site, left_behind, make, need_docker, run
 
 PAGES = [
     ("/", "The Plimsoll Gazette", "the front page"),

@@ -8,7 +8,7 @@ from tests.real.lab.test_copy_saturators_real import SETTINGS, command_lines, dr
 from tests.real.lab.test_saturators_real import is_whole_story, until_bytes
 from tests.support.disks import run
 from tests.support.programs import wait_for
-from tests.support.sitestack import Site
+from tests.support.site import Site
 
 
 def test_the_database_of_a_site_is_dumped_in_its_container(site_block: Site) -> None:

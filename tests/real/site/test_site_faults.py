@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.programs import eventually, free_port
 from tests.support.scenario import Ran, ended, plugin, ran, started
-from tests.support.sitestack import Site
+from tests.support.site import Site
 
 # One scenario for visitors, one for authors, one for administrators; the last expects a version that no site
 # has, so that it changes nothing whatever happens.

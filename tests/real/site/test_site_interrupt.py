@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.filled import Filled
 from tests.support.programs import LONGEST_S, ROOT, eventually, free_port, need
-from tests.support.sitestack import Site, checksums, file_checksums, left_behind, make, need_docker, run
+from tests.support.site import Filled, Site, checksums, file_checksums, left_behind, make, need_docker, run
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,8 @@ import stat
 import subprocess
 from pathlib import Path
 
-from tests.support.filled import Filled
 from tests.support.programs import ROOT, free_port
-from tests.support.sitestack import left_behind, make
+from tests.support.site import Filled, left_behind, make
 
 
 def test_the_printed_command_runs_as_it_stands(filled: Filled, tmp_path: Path) -> None:

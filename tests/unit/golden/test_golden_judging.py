@@ -15,11 +15,9 @@ from plimsoll import __version__
 from plimsoll.cli import main
 from tests.support.comparable import GATES, change, runs_of, separated, write_both, write_night
 from tests.support.experiment import write_experiment
-from tests.support.golden import check_golden
-from tests.support.pagetext import json_text, page_text, rounded
+from tests.support.golden import Row, Said, check_golden, json_text, page_text, rounded, settle, transcript
 from tests.support.programs import ROOT
 from tests.support.rundir import instance, run_facts, traffic, write_run
-from tests.support.transcript import Row, Said, settle, transcript
 
 SIDES = "--baseline sata --candidate nvme"
 RATIOS = {"passes": 1.0, "fails": 1.5, "undecided": 1.1}

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.golden import check_golden
+from tests.support.golden import Row, Said, check_golden, run, run_with_locust, settle, transcript
 from tests.support.programs import ROOT
 from tests.support.stand_ins import LAB, fakes
-from tests.support.transcript import Row, Said, run, run_with_locust, settle, transcript
 from tests.unit.golden.wrong_inputs import MAKE, PLIMSOLL, REPLAY, write_wrong_inputs
 
 Told = dict[str, tuple[list[Row], list[Said]]]

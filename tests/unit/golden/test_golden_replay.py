@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.golden import check_golden
-from tests.support.transcript import Row, run, settle, transcript
+from tests.support.golden import Row, check_golden, run, settle, transcript
 
 LINE = '{} - - [20/Nov/2026:23:55:{} +0000] "{}" {} {} "-" "{}"\n'
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"

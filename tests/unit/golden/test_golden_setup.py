@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.golden import check_golden
-from tests.support.transcript import Row, run, settle, transcript
+from tests.support.golden import Row, check_golden, run, settle, transcript
 
 
 @pytest.fixture(autouse=True)

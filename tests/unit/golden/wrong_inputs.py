@@ -5,9 +5,9 @@ import json
 import shutil
 from pathlib import Path
 
+from tests.support.golden import Row
 from tests.support.programs import ROOT
 from tests.support.rundir import records, write_run
-from tests.support.transcript import Row
 
 LINE = '127.0.0.1 - - [20/Nov/2026:23:55:22 +0000] "{} / HTTP/1.1" 200 512 "-" "Mozilla/5.0"\n'
 LAB = """\
