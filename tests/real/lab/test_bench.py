@@ -17,12 +17,11 @@ from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.rundir.find import find_runs
 from tests.support.disks import clear, cut_off, left_in, left_of, run
-from tests.support.programs import REPLAY, ROOT, need
+from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need
 from tests.support.site import left_behind, need_docker
 
 pytestmark = pytest.mark.slow
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 NAME = f"bench-{os.getpid() % 10000}"
 
 

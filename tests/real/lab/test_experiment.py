@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, open_to_all
+from tests.support.programs import LONGEST_S, PLIMSOLL, REPLAY, ROOT, need, open_to_all
 from tests.support.servers import Nginx
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """
 name: {name}
 out: {out}

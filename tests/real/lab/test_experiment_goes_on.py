@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.programs import REPLAY, ROOT, need
+from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need
 from tests.support.servers import Nginx
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """
 name: {name}
 out: {folder}/out

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.disks import left_in, left_of
-from tests.support.programs import REPLAY, ROOT, killed, need
+from tests.support.programs import PLIMSOLL, REPLAY, ROOT, killed, need
 from tests.support.site import Filled, need_docker
 
 pytestmark = pytest.mark.slow
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 KILLS = int(os.environ.get("PLIMSOLL_KILLS", "20"))
 SEED = int(os.environ.get("PLIMSOLL_KILL_SEED", "20"))
 _LONGEST_S = 45  # until a kill: about as long as a backend takes to be made, and its first run

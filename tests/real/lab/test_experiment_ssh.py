@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import REPLAY, ROOT, need, wait_for
+from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need, wait_for
 from tests.support.servers import Nginx, Sshd
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """
 name: {name}
 out: {out}

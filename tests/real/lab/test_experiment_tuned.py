@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import REPLAY, ROOT, need, wait_for
+from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need, wait_for
 from tests.support.servers import Nginx, Sshd
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
 JOURNALS = Path("/var/lib/plimsoll/tuning")
 LAB = """

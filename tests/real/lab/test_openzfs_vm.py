@@ -17,9 +17,8 @@ import pytest
 import yaml
 
 from tests.support.guests import SITES, ZfsVm, log_of
-from tests.support.programs import ROOT, eventually, killed
+from tests.support.programs import PLIMSOLL, ROOT, eventually, killed
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 KILLS = 5
 SEED = int(os.environ.get("PLIMSOLL_KILL_SEED", "20"))
 _LONGEST_S = 20  # until a kill: about as long as a run takes there

@@ -13,10 +13,9 @@ import pytest
 
 from plimsoll.rundir.find import find_runs, relative_name
 from plimsoll.rundir.records import HEADER_BYTES
-from tests.support.programs import LONGEST_S, REPLAY, ROOT, need, open_to_all, wait_for
+from tests.support.programs import LONGEST_S, PLIMSOLL, REPLAY, ROOT, need, open_to_all, wait_for
 from tests.support.servers import Nginx
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LAB = """
 name: {name}
 out: {out}

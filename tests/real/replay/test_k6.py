@@ -6,7 +6,8 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,21 @@ from numpy.typing import NDArray
 
 from benchmarks.namespaces import Network, network, segments
 from tests.real.replay.test_nginx import LOG, logged, received
-from tests.support.instances import K6_RUN, begin, soon
-from tests.support.programs import LONGEST_S, ROOT, Replay, need, open_to_all, wait_for
+from tests.support.programs import LONGEST_S, PLIMSOLL, ROOT, Replay, need, open_to_all, wait_for
 from tests.support.servers import Nginx
 
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
+K6 = ROOT / "bin" / "k6-plimsoll"
+K6_RUN = (str(K6), "run", "--quiet", "--no-usage-report", "--address", "")
+SCRIPT = """
+import plimsoll from 'k6/x/plimsoll';
+const options_ = JSON.parse(__ENV.OPTIONS);
+export const options = {
+  scenarios: { replay: plimsoll.scenario({ instances: Number(__ENV.INSTANCES) }) },
+  thresholds: JSON.parse(__ENV.THRESHOLDS || '{}'),
+};
+const log = plimsoll.open(options_);
+export default function () { log.replay(); }
+"""
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9}
 
 
@@ -43,6 +54,28 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Network, Ngi
 
 def options(target: str, out: Path, **more: object) -> str:
     return json.dumps({"logs": str(LOG), "target": target, "out": str(out), "speed": 20, **more})
+
+
+def begin(
+    script: Path,
+    options: str,
+    within: Sequence[str] = (),
+    part: Sequence[str] = (),
+    instances: int | None = None,
+    more: Sequence[str] = (),
+) -> subprocess.Popen[str]:
+    """Start one instance; `part` is its segment and the sequence of all, `more` are k6's own options."""
+    script.write_text(SCRIPT)
+    count = instances or (part[1].count(",") if part else 1)
+    segment = ("--execution-segment", part[0], "--execution-segment-sequence", part[1]) if part else ()
+    told = ("--env", f"OPTIONS={options}", "--env", f"INSTANCES={count}", str(script))
+    command = [*within, *K6_RUN, "--summary-mode", "disabled", *more, *segment, *told]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def soon(seconds: float) -> str:
+    """An instant so many seconds from now, as startAt wants it."""
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
 def run_of(out: Path, index: int | None = None) -> Path:

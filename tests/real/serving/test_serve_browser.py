@@ -16,12 +16,11 @@ from playwright.sync_api import Browser, Page
 
 from plimsoll.analysis.report import make_report
 from tests.support.chromium import MUST_RUN
-from tests.support.programs import REPLAY, ROOT, need
+from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need
 from tests.support.rundir import records, traffic, write_run
 from tests.unit.report.test_page import HOSTILE, hostile_run
 
 AXE = ROOT / "tools" / "node" / "node_modules" / "axe-core" / "axe.min.js"
-PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 TOKEN = "0123456789" + "abcdef"
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 WIDE: dict[str, Any] = {"color_scheme": "light", "viewport": {"width": 1200, "height": 900}}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The site of tests/support/planted.py in the folder $W, on the port $HTTP: planted_site.sh disks | site | pool WORKERS.
+# The site of tests/verdicts/planted.py in the folder $W, on the port $HTTP: planted_site.sh disks | site | pool WORKERS.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
 
