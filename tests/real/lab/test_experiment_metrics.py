@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.lab.test_experiment import PLIMSOLL, folder
+from tests.real.lab.test_experiment import folder
 from tests.real.lab.test_experiment import lab_yml as lab_yml
 from tests.real.lab.test_experiment import two_nginx as two_nginx
-from tests.support.programs import free_port
+from tests.support.programs import PLIMSOLL, free_port
 from tests.support.servers import Prometheus, queries
 
 _SATURATOR = """

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.real.lab.test_experiment import PLIMSOLL, folder, plimsoll
+from tests.real.lab.test_experiment import folder, plimsoll
 from tests.real.lab.test_experiment import lab_yml as lab_yml
 from tests.real.lab.test_experiment import two_nginx as two_nginx
-from tests.support.programs import LONGEST_S, wait_for
+from tests.support.programs import LONGEST_S, PLIMSOLL, wait_for
 
 _CURSOR = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
