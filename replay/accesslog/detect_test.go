@@ -60,7 +60,7 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 		{
 			"native Squid is known, and the string that reads it", `1760100936.779    180 192.0.2.224 TCP_MISS/200 411 GET http://x/m - DIRECT/1.2.3.4 -`,
 			[]string{fmt.Sprintf("tried %d presets on its first line",
-				len(formats.Named)), "none read any", "Squid's own access.log", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
+				len(formats.Named)), "none read any", "Squid's own access.log (`logformat squid`)", `FORMAT='%x %~%L %h %^/%s %b %m %U %^'`},
 		},
 		{
 			"a virtual host without a port", `www.example.com 192.0.2.7 - - [10/Oct/2025:13:55:36 +0000] "GET / HTTP/1.1" 200 12 "-" "UA"`,
@@ -68,7 +68,7 @@ func TestDetectSaysWhatItTried(t *testing.T) {
 		},
 		{
 			"HAProxy behind syslog", `Nov 25 10:00:00 lb haproxy[42]: 192.0.2.1:33317 [25/Nov/2026:10:00:00.655] in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1"`,
-			[]string{"HAProxy's log of HTTP behind syslog", `FORMAT='%^]: ` + haproxy},
+			[]string{"HAProxy's log (`option httplog`) behind syslog", `FORMAT='%^]: ` + haproxy},
 		},
 		{"a log whose comments name other fields", "#Fields: c-ip date time cs-uri-stem\n192.0.2.7 2026-11-25 10:00:00 /a", []string{"Its #Fields: line does not name cs-method", "have the server log"}},
 		{"lines that their comment does not fit", "#Fields: date time c-ip cs-method cs-uri-stem\n2026-11-25 10:00:00 GET /a", []string{"By its #Fields: line it failed first: %m at column 25", "FORMAT='…'"}},
@@ -177,9 +177,15 @@ func TestNoLineIsReadWithAWrongClient(t *testing.T) {
 	}
 }
 
-// TestEveryFormatWithoutANameCompiles keeps the strings in order that users are told to give.
+// TestEveryFormatWithoutANameCompiles keeps the strings in order that users are told to give, and tells each from the
+// others.
 func TestEveryFormatWithoutANameCompiles(t *testing.T) {
+	labels, logs := map[string]bool{}, map[string]bool{}
 	for _, l := range formats.Unnamed {
+		if labels[l.Name] || logs[l.Log] {
+			t.Errorf("%s, %s: another variant has the same name or the same string", l.Name, l.Log)
+		}
+		labels[l.Name], logs[l.Log] = true, true
 		if _, err := Compile(Spec{Log: l.Log}); err != nil {
 			t.Errorf("%s: %v", l.Name, err)
 		}

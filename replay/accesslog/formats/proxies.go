@@ -1,8 +1,36 @@
 package formats
 
-// Amazon's services: balancers, CloudFront and S3.
+// What stands before web servers, or in their place: Squid, HAProxy, Traefik, and the services of Amazon and Google.
 
 import "time"
+
+var squid = Format{
+	// Squid behind syslog; %v is syslog's host. Squid's own file lacks the prefix. goaccess's string ends at %U,
+	// and so takes the user, the peer and the content type for a part of the URL.
+	Name: "SQUID", Log: `%^ %^ %^ %v %^: %x.%^ %~%L %h %^/%s %b %m %U %^`,
+	Date: "%s", Time: "%s", DateTime: "%s", Resolution: time.Millisecond, LogTime: Finished, Escape: EscapeNone,
+	HostIsLabel: true,
+	Sample: Sample{
+		Valid: 1, Failed: 1, Why: "behind syslog, milliseconds",
+		Lines: []string{
+			`Oct 10 14:22:10 proxy squid[2000]: 1760100936.779    180 192.0.2.224 TCP_MISS/200 411 GET http://example.com/minitri.flg - DIRECT/198.51.100.203`,
+			`1760100936.779    180 192.0.2.224 TCP_MISS/200 411 GET http://example.com/minitri.flg - DIRECT/198.51.100.203`,
+		},
+	},
+}
+
+var traefikCLF = Format{
+	// %v is the router's name. goaccess 1.7 does not know this preset, later versions do.
+	Name: "TRAEFIKCLF", Log: `%h - %e [%d:%t %^] "%r" %s %b "%R" "%u" %^ "%v" "%U" %Lms`,
+	Date: DateApache, Time: Time24, Resolution: time.Second, LogTime: Received, Escape: EscapeBackslash, HostIsLabel: true,
+	Sample: Sample{
+		Newer: true, Valid: 1, Failed: 1, Why: "the router's name is not a host; the duration ends in ms",
+		Lines: []string{
+			`192.0.2.239 - - [08/Dec/2025:09:16:05 +0000] "GET /upload.asp?test=1 HTTP/1.1" 200 405 "-" "Mozilla/5.0" 502 "web@docker" "http://172.17.0.3:80" 17ms`,
+			`192.0.2.239 - - [08/Dec/2025:09:16:05 +0000] "GET / HTTP/1.1" - - "-" "-" 502 "web@docker" "-" 17ms`,
+		},
+	},
+}
 
 var cloudFront = Format{
 	// The first %v is cs(Host), the distribution's own name, which goaccess takes. The second is x-host-header, what
@@ -57,6 +85,22 @@ var awsS3 = Format{
 	},
 }
 
-var awsVariants = []Variant{
-	{Name: "the log of a classic load balancer of AWS", Log: `%x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u"`, IsSuggested: true},
+var cloudStorage = Format{
+	Name: "CLOUDSTORAGE", Log: `"%x","%h",%^,%^,"%m","%U","%s",%^,"%b","%D",%^,"%R","%u"`,
+	Date: "%f", Time: "%f", DateTime: "%f", Resolution: time.Microsecond, LogTime: Finished, Escape: EscapeNone,
+	Sample: Sample{
+		Valid: 1, Failed: 1, Why: "comma-separated, microseconds since the epoch",
+		Lines: []string{
+			`"1760100936123456","192.0.2.9","1","","GET","/storage/v1/b/site/o/logo.png","200","100","2048","15300","storage.googleapis.com","https://example.com/","curl/8.5.0","id","objects.get","site","logo.png"`,
+			`"17x0100936123456","192.0.2.9","1","","GET","/x","200","100","2048","15300","h","-","-"`,
+		},
+	},
+}
+
+var proxyVariants = []Variant{
+	{Name: "Squid's own access.log (`logformat squid`)", Log: `%x %~%L %h %^/%s %b %m %U %^`, IsSuggested: true},
+	{Name: "HAProxy's log (`option httplog`) behind syslog", Log: `%^]: %h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`, IsSuggested: true},
+	{Name: "HAProxy's log (`option httplog`) without syslog", Log: `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`, IsSuggested: true},
+	{Name: "Traefik's JSON", Log: `{"StartUTC":"%x","ClientHost":"%h","RequestMethod":"%m","RequestHost":"%v","RequestPath":"%U","RequestProtocol":"%H","DownstreamStatus":"%s","DownstreamContentSize":"%b","Duration":"%n","request_User-Agent":"%u","request_Referer":"%R"}`, IsSuggested: true},
+	{Name: "the log of an AWS classic load balancer", Log: `%x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u"`, IsSuggested: true},
 }
