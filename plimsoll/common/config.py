@@ -58,26 +58,26 @@ def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     if len(data) > _LARGEST_BYTES:
         raise SettingsError(f"{path}: is larger than 1 MiB: is it the right file?")
     try:
-        told = tomllib.loads(data.decode("utf-8"))
+        content = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path}: is not TOML: {printable(str(error))} (see {MANUAL})") from None
-    if problems := list(_secrets(told, "")):
+    if problems := list(_secrets(content, "")):
         raise SettingsError("\n".join(f"{path}: {what}" for what in problems))
-    return told
+    return content
 
 
 def find_defaults(
     command: click.Command,
     name: str,
-    told: Mapping[str, Any],
+    section: Mapping[str, Any],
     environment: Mapping[str, str] = os.environ,
 ) -> list[Default]:
     """Return the defaults set for a command and those below it. Raises SettingsError with all problems.
 
-    `told` is its section of the file.
+    `section` is its part of the file.
     """
     problems: list[str] = []
-    found = list(_find_in(command, name, told, environment, problems))
+    found = list(_find_in(command, name, section, environment, problems))
     if problems:
         raise SettingsError("\n".join(problems))
     return found
@@ -113,14 +113,14 @@ def options(command: click.Command) -> dict[str, click.Option]:
 def _find_in(
     command: click.Command,
     name: str,
-    told: Mapping[str, Any],
+    section: Mapping[str, Any],
     environment: Mapping[str, str],
     problems: list[str],
 ) -> Iterator[Default]:
     known = options(command)
     below = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
     spelled = {option.replace("-", "_"): option for option in known}
-    for key, value in told.items():
+    for key, value in section.items():
         where = f"{config_file(environment)}: {name.replace(' ', '.')}.{printable(key)}"
         option = spelled.get(key.replace("-", "_"))
         if key in below:
@@ -140,23 +140,25 @@ def _find_in(
             value = text.split() if parameter.multiple else text
             yield Default(name, option, parameter.name or "", value, said)
         else:
-            keys = [key for key in told if spelled.get(key.replace("-", "_")) == option]
+            keys = [key for key in section if spelled.get(key.replace("-", "_")) == option]
             yield from (
-                Default(name, option, parameter.name or "", told[key], str(config_file(environment)))
+                Default(name, option, parameter.name or "", section[key], str(config_file(environment)))
                 for key in keys
                 if option not in CONSENT
             )
     for key in below:
-        section = told.get(key, {})
-        if not isinstance(section, dict):
+        subsection = section.get(key, {})
+        if not isinstance(subsection, dict):
             problems.append(
                 f"{config_file(environment)}: {name}.{key}: must be a table: [{name.replace(' ', '.')}.{key}]"
             )
-        elif section or any(one.startswith(environment_variable(f"{name} {key}", "")) for one in environment):
+        elif subsection or any(
+            one.startswith(environment_variable(f"{name} {key}", "")) for one in environment
+        ):
             assert isinstance(command, click.Group)  # noqa: S101 only such have some below
             child = command.get_command(click.Context(command), key)
             if child is not None:
-                yield from _find_in(child, f"{name} {key}", section, environment, problems)
+                yield from _find_in(child, f"{name} {key}", subsection, environment, problems)
 
 
 def _explain_misfit(option: click.Option, value: Any) -> str:
@@ -171,9 +173,9 @@ def _explain_misfit(option: click.Option, value: Any) -> str:
     return ""
 
 
-def _secrets(told: Mapping[str, Any], at: str) -> Iterator[str]:
+def _secrets(section: Mapping[str, Any], at: str) -> Iterator[str]:
     """Yield what looks like a secret, without its value. Names of files with secrets do not count."""
-    for key, value in told.items():
+    for key, value in section.items():
         where = f"{at}{printable(key)}"
         if isinstance(value, dict):
             yield from _secrets(value, f"{where}.")
@@ -238,22 +240,22 @@ def _redact(one: Default) -> Default:
 
 def _find_all(root: click.Group) -> list[Default]:
     """Return all that is set. Raises SettingsError with all problems."""
-    told, found, problems = read_file(), [], []
+    content, found, problems = read_file(), [], []
     names = _names(root)
     problems += [
         f"{config_file()}: {printable(key)}: takes no defaults (see {MANUAL})"
         if key in WITHOUT_DEFAULTS
         else f"{config_file()}: {printable(key)}: is not a command{did_you_mean(key, names)} (see {MANUAL})"
-        for key in told
+        for key in content
         if key not in names
     ]
     problems += [
         f"{config_file()}: {key}: must be a table: [{key}]"
         for key in names
-        if not isinstance(told.get(key, {}), dict)
+        if not isinstance(content.get(key, {}), dict)
     ]
     for name in names:
-        section, prefix = told.get(name, {}), environment_variable(name, "")
+        section, prefix = content.get(name, {}), environment_variable(name, "")
         if not isinstance(section, dict) or not (section or any(k.startswith(prefix) for k in os.environ)):
             continue
         command = root.get_command(click.Context(root), name)

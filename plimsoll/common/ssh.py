@@ -94,7 +94,7 @@ def connect_trouble(
             "timeout", f"no answer from {access}: is the machine up, and the address right?"
         )
     if isinstance(error, socket.gaierror):
-        return ConnectTrouble("connect_failed", f"there is no host {access.address}: correct its address")
+        return ConnectTrouble("connect_failed", f"host {access.address} does not exist: correct its address")
     if isinstance(error, FileNotFoundError | PermissionError) and error.filename:
         return ConnectTrouble("connect_failed", f"{error.filename} cannot be read: {error.strerror}")
     return ConnectTrouble("connect_failed", f"no connection to {access}: {error or type(error).__name__}")

@@ -274,7 +274,7 @@ def judge_ports(text: str) -> Check:
         return Check("ports", "unknown", "unknown")
     have = int(words[1]) - int(words[0]) + 1
     if have < _MOST_CONNECTIONS:
-        remedy = f"past {count(have)} connections to one server, there are none left"
+        remedy = f"past {count(have)} connections to one server, no port is left"
         how = "sysctl net.ipv4.ip_local_port_range='32768 60999', or bin/replay run --source-address"
         return Check("ports", count(have), "caution", f"{remedy}: {how}")
     return Check("ports", count(have))

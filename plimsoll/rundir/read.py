@@ -110,7 +110,7 @@ class RunDirectory:
 def read_facts(path: Path) -> RunFacts:
     """Return `run.json` of run directory `path`. Raises RunDirectoryError, one sentence."""
     if not path.exists():
-        raise RunDirectoryError(f"{path}: there is no such directory")
+        raise RunDirectoryError(f"{path}: does not exist")
     if not path.is_dir():
         raise RunDirectoryError(f"{path}: is a file; give the run directory, the one that holds run.json")
     facts = _model(path / FACTS_FILE, RunFacts)

@@ -26,7 +26,7 @@ def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
     """Return all problems in `settings` of scenario `name`, by key; an empty list if there are none."""
     if name not in MODULES:
         known = ", ".join(MODULES)
-        return [{"key": "scenario", "problem": f"there is no scenario {name!r}; choose one of {known}"}]
+        return [{"key": "scenario", "problem": f"scenario {name!r} does not exist; choose one of {known}"}]
     model = find_scenario(name).load().Settings
     try:
         model.model_validate(settings)

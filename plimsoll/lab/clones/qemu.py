@@ -433,7 +433,7 @@ _LOOK = r"""no() { echo "$1" >&2; exit 1; }
 for program in qemu-img qemu-system-x86_64; do
     command -v "$program" >/dev/null || no "$program is not installed: apt install qemu-system-x86 qemu-utils"
 done
-[ -f "$1" ] || no "there is no image $1: make one with make vm-image"
+[ -f "$1" ] || no "image $1 does not exist: create one with make vm-image"
 [ "$2" != zvol ] || [ -c /dev/zfs ] || no "zvols need the kernel's ZFS; zfs-fuse has none: use a file" """
 
 

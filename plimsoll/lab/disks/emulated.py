@@ -232,7 +232,7 @@ def _capture_name(device: str) -> Command:
 def _checks(settings: EmulatedDisk, _work: str) -> list[Check]:
     found = [Check("disk: this machine has no loop devices", ("test", "-e", "/dev/loop-control"))]
     if settings.filesystem == "zfs":
-        found.append(Check("disk.filesystem: there is no ZFS", ("sh", "-c", IS_THERE)))
+        found.append(Check("disk.filesystem: zfs is not available", ("sh", "-c", IS_THERE)))
     if settings.limits:
         words = ("sh", "-c", CAN_LIMIT, "sh", settings.filesystem, "/proc/mounts")
         found.append(Check("disk: cannot be made slow", words))

@@ -189,7 +189,7 @@ def find_experiment(file: Path | None) -> ExperimentFolder:
     else:
         found, where = list(folders(DEFAULT_OUT)), f"in {DEFAULT_OUT}"
     if not found:
-        raise NoExperimentError(f"there is no experiment {where}; start one: plimsoll run LAB.yml")
+        raise NoExperimentError(f"no experiment {where}; start one: plimsoll run LAB.yml")
     return found[0]
 
 

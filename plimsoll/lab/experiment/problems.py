@@ -280,7 +280,7 @@ def _cache_problems(lab: Lab) -> Problems:
 def _factor_problems(lab: Lab) -> Problems:
     if not lab.factors:
         if lab.combinations:
-            yield ("combinations",), "there are no factors to combine: add factors, or leave it out"
+            yield ("combinations",), "requires factors to combine: add factors, or leave it out"
         return
     found = [*_factors(lab), *_combinations(lab)]
     if found:
@@ -459,7 +459,7 @@ IDLE_KEYS: list[tuple[str, IsIdle, str]] = [
     (
         "goal_ms",
         lambda of, _: not of.lab.factors,
-        "it applies to the levels of a factor, and there are none: add factors",
+        "it applies to the levels of a factor, and factors is missing: add factors",
     ),
     (
         "limits.retry_s",

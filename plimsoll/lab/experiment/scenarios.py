@@ -114,7 +114,7 @@ def _read_kind(
     if member.scenario not in described:
         there = ", ".join([REPLAY, *described])
         hint = did_you_mean(member.scenario, [REPLAY, *described])
-        return None, [f"scenario: there is no scenario {member.scenario}; choose one of {there}{hint}"]
+        return None, [f"scenario: {member.scenario} does not exist; choose one of {there}{hint}"]
     about = described[member.scenario]
     ours = [
         f"{key}: the lab sets this{' by the phases' if key == _LENGTH else ''}; leave it out"
@@ -333,7 +333,7 @@ def _scripted(lab: Lab, member: Member, own_site: bool) -> Iterator[str]:
             )
     has_k6 = os.environ.get("PLIMSOLL_K6") or own_program("k6").exists() or shutil.which("go")
     if about.runs_on_k6 and not has_k6:
-        yield "k6 is not built yet, and there is no go to build it with: install Go, or set PLIMSOLL_K6"
+        yield "k6 is not built yet, and Go, which builds it, is not installed: install Go, or set PLIMSOLL_K6"
 
 
 def _find_refusals(

@@ -274,7 +274,7 @@ def _checks(settings: Backup) -> list[Check]:
         )
         found.append(Check(problem, ("sh", "-c", _IS_BACKUP_SERVER, "sh", sink.storage)))
     if isinstance(settings.guest, int):
-        problem = f"saturator.guest: there is no guest {settings.guest} on this node: qm list names them"
+        problem = f"saturator.guest: this node has no guest {settings.guest}: qm list shows those that it has"
         found.append(Check(problem, ("sh", "-c", _IS_GUEST, "sh", str(settings.guest))))
     return found
 

@@ -41,8 +41,8 @@ _PROGRESS = re.compile(r"^ *(?P<bytes>[0-9]{1,18}) +[0-9]{1,3}% ", re.ASCII)
 _RSYNC = """rsync "$@"
 status=$?
 [ "$status" = 24 ] || exit "$status" """
-# $1: the folder that is copied; then the command that says how much is free where it goes. Where there is no
-# such thing, another check says it.
+# $1: the folder that is copied; then the command that prints how much is free where it goes. If either folder
+# does not exist, another check reports that.
 _FITS = """need=$(du -s -B1 -- "$1" 2>/dev/null | cut -f 1)
 shift
 free=$("$@" 2>/dev/null | awk 'NR == 2 { print $4 }')
@@ -144,7 +144,7 @@ def _aim(settings: Rsync, at: DataLocation) -> Rsync:
 def _checks(settings: Rsync) -> list[Check]:
     sink, found = settings.sink, sink_checks(settings.sink, of_zfs=False)
     if isinstance(sink, RemoteSink):
-        there = f"saturator.sink.into: there is no folder {sink.into} on {sink.host}: make it"
+        there = f"saturator.sink.into: folder {sink.into} does not exist on {sink.host}: create it"
         found += [
             Check(problem, unless(_SSH_FAILED, over_ssh(sink, words)))
             for problem, words in (

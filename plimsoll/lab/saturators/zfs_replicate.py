@@ -19,8 +19,8 @@ from plimsoll.lab.saturators.zfs_send import (
 )
 from plimsoll.lab.steps.step import Check
 
-# $1: the dataset that is sent; then the command that prints the free bytes where it is received. Where there
-# is no such thing, another check says it.
+# $1: the dataset that is sent; then the command that prints the free bytes where it is received. If either
+# does not exist, another check reports that.
 _FITS = """need=$(zfs get -H -p -o value referenced "$1" 2>/dev/null) || exit 0
 shift
 free=$("$@" 2>/dev/null) || exit 0

@@ -267,7 +267,7 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
     place = schedule_folders(state)
     names = installation.list_schedules(place)
     if name is not None and check_name(name) not in names:
-        raise SettingsError(f"NAME: there is no schedule {name} (there is: {', '.join(names) or 'none'})")
+        raise SettingsError(f"NAME: schedule {name} does not exist (installed: {', '.join(names) or 'none'})")
     chosen = [name] if name is not None else names
     statuses = [
         status_of(one, place, installation.find_installed(one, place), datetime.now(UTC)) for one in chosen

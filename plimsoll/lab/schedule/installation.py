@@ -116,7 +116,7 @@ def read_schedule(place: ScheduleFolders, name: str) -> Schedule:
         found.nights  # noqa: B018 raises where it is no calendar
     except FileNotFoundError:
         there = ", ".join(place.names) or "none"
-        raise SettingsError(f"NAME: there is no schedule {name} (there is: {there})") from None
+        raise SettingsError(f"NAME: schedule {name} does not exist (installed: {there})") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:

@@ -55,13 +55,13 @@ def parse_calendar(text: str) -> Calendar:
     hours = sorted({int(hour) for hour in found["hours"].split(",")})
     minute = int(found["minute"])
     if hours[-1] > 23 or minute > 59:
-        raise ValueError(f"{text!r}: there is no such time of day")
+        raise ValueError(f"{text!r}: is not a time of day")
     zone = found["zone"]
     try:
         if zone:
             ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{text!r}: there is no time zone {zone}") from None
+        raise ValueError(f"{text!r}: {zone} is not a time zone") from None
     return Calendar(_days(found["days"] or "Mon..Sun"), tuple(hours), minute, zone)
 
 

@@ -191,35 +191,35 @@ class Check:
 
 def is_folder(key: str, path: str) -> Check:
     """Check whether `path` is a folder."""
-    return Check(f"{key}: there is no folder {path}: make it, or correct the path", ("test", "-d", path))
+    return Check(f"{key}: folder {path} does not exist: create it, or correct the path", ("test", "-d", path))
 
 
 def is_file(key: str, path: str) -> Check:
     """Check whether `path` is a file."""
-    return Check(f"{key}: there is no file {path}: correct the path", ("test", "-f", path))
+    return Check(f"{key}: file {path} does not exist: correct the path", ("test", "-f", path))
 
 
 def is_program(key: str, name: str) -> Check:
-    """Check whether there is a program `name`, or a file that can be run."""
+    """Check whether `name` is an installed program, or a file that can be run."""
     words = ("sh", "-c", 'command -v -- "$1" >/dev/null', "sh", name)
-    return Check(f"{key}: there is no program {name}: install it, or correct the name", words)
+    return Check(f"{key}: program {name} is not installed: install it, or correct the name", words)
 
 
 def is_dataset(key: str, name: str) -> Check:
     """Check whether `name` is a dataset."""
     words = ("sh", "-c", 'zfs list -H -o name "$1" >/dev/null 2>&1', "sh", name)
-    return Check(f"{key}: there is no dataset {name}: zfs list names those that there are", words)
+    return Check(f"{key}: dataset {name} does not exist: zfs list shows those that do", words)
 
 
 def is_pool(key: str, name: str) -> Check:
     """Check whether `name` is an imported pool."""
     words = ("sh", "-c", 'zpool list -H -o name "$1" >/dev/null 2>&1', "sh", name)
-    return Check(f"{key}: there is no pool {name}: zpool list names those that are imported", words)
+    return Check(f"{key}: pool {name} is not imported: zpool list shows those that are", words)
 
 
 def is_device(key: str, name: str) -> Check:
     """Check whether `name` is a whole disk."""
-    problem = f"{key}: there is no disk {name}: lsblk -d names those that there are"
+    problem = f"{key}: disk {name} does not exist: lsblk -d shows those that do"
     return Check(problem, ("test", "-e", f"/sys/block/{name}"))
 
 
@@ -240,7 +240,7 @@ def by_step(key: str, step: Command) -> Check:
 
 
 def unless(status: int, words: Sequence[str]) -> tuple[str, ...]:
-    """Return `words`, which succeed with `status` too: another check says what that means."""
+    """Return `words`, which succeed with `status` too: another check reports what that means."""
     return ("sh", "-c", f'"$@" || {{ status=$?; [ "$status" = {status} ] || exit "$status"; }}', "sh", *words)
 
 

@@ -169,11 +169,9 @@ def _comes_with_scheduler(value: Value, current: _Current, values: Iterable[Valu
 def _find_lacking(value: Value, absent: frozenset[str]) -> str:
     """Return what this host lacks for `value`: the thing itself, or a setting of it."""
     if isinstance(value, QueueValue) and value.device in absent:
-        return (
-            f"disks.{value.device}: this host has no disk {value.device}: lsblk -d names those that there are"
-        )
+        return f"disks.{value.device}: this host has no disk {value.device}: lsblk -d shows all"
     if isinstance(value, PropertyValue) and value.dataset in absent:
-        return f"datasets.{value.dataset}: this host has no dataset {value.dataset}: zfs list names all"
+        return f"datasets.{value.dataset}: this host has no dataset {value.dataset}: zfs list shows all"
     if isinstance(value, QueueValue) and value.name in SCHEDULERS_OWN:
         return f"{value.key}: the disk's scheduler has no such setting: add scheduler: mq-deadline"
     return f"{value.key}: this host has no such setting; leave it out"

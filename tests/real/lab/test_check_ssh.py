@@ -71,7 +71,7 @@ MISSING = [
     (
         "a folder and a disk",
         "disk: {kind: folder, path: /no/lab, devices: [nvme9n9]}, clone: {driver: compose}",
-        ["disk.path: there is no folder /no/lab: make it", "disk.devices: there is no disk nvme9n9"],
+        ["disk.path: folder /no/lab does not exist", "disk.devices: disk nvme9n9 does not exist"],
     ),
     (
         "room",

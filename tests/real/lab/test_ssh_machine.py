@@ -108,7 +108,7 @@ UNREACHABLE: list[tuple[str, dict[str, Any], str]] = [
     ("a key with a passphrase", {"key": "locked_key"}, "ssh-agent"),
     ("a key that is not there", {"key": Path("/nope")}, "/nope"),
     ("nobody listens", {"port": 1}, "nothing listens at"),
-    ("no such host", {"address": "no-such-host.invalid"}, "there is no host no-such-host.invalid"),
+    ("no such host", {"address": "no-such-host.invalid"}, "host no-such-host.invalid does not exist"),
 ]
 
 

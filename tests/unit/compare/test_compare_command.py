@@ -64,7 +64,7 @@ def test_it_does_not_know_and_says_what_to_do(tmp_path: Path) -> None:
 USAGE = [
     ("no side", [], "Missing argument"),
     ("three", ["a", "b", "c"], "two sides at most"),
-    ("none there", ["nowhere", "nowhere"], "no such directory"),
+    ("none there", ["nowhere", "nowhere"], "does not exist"),
     ("no such file of gates", [".", "--gates", "nothing.yml"], "nothing.yml: cannot be read"),
     ("the page is a folder", [".", "--html", "."], "is a directory"),
 ]

@@ -114,7 +114,7 @@ def test_single_runs_can_be_compared_and_decide_nothing(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[str, Callable[[Path], list[Path]], tuple[str | None, str | None], str]] = [
-    ("there is no such folder", lambda p: [p / "x", p], (None, None), "no such directory"),
+    ("there is no such folder", lambda p: [p / "x", p], (None, None), "does not exist"),
     ("it is empty", lambda p: [p, p], (None, None), "is not a run directory and contains none"),
     ("a file", lambda p: [_file(p), p], (None, None), "is a file"),
     (

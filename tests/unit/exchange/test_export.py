@@ -89,7 +89,7 @@ REFUSED = [
     ("a log that the run wrote", ["run", "--to", "hdr", "--out", "run/latency.hlog"], "is part of the run"),
     ("a picture of the run", ["run", "--to", "csv", "--out", "run/screenshots/1.png"], "is part of the run"),
     ("a file where a folder belongs", ["run", "--to", "csv", "--out", "file/x"], "cannot be written"),
-    ("no run", ["nothing", "--to", "csv", "--out", "x"], "there is no such directory"),
+    ("no run", ["nothing", "--to", "csv", "--out", "x"], "does not exist"),
     ("both on standard output", ["run", "--to", "csv", "--out", "-", "--json"], "would both write"),
     ("nothing but warm-up", ["warm", "--to", "prometheus", "--out", "x"], "belongs to the warm-up"),
 ]  # fmt: skip

@@ -332,5 +332,5 @@ def test_combinations_name_each_factor_and_known_values() -> None:
     assert "combinations.1.recordsize: 8K is not one of the values of recordsize: 128K, 16K" in str(
         caught.value
     )
-    with pytest.raises(SettingsError, match="there are no factors to combine"):
+    with pytest.raises(SettingsError, match="requires factors to combine"):
         parse_model(ONE + "combinations: [{a: 1}]\n", "lab.yml", Lab, MANUAL, key_problems)

@@ -159,7 +159,7 @@ def test_what_is_wrong_is_said_with_its_line_and_key(what: str, text: str, said:
         (
             "a scenario that there is not",
             "{scenario: uplode}",
-            "scenarios.0.scenario: there is no scenario uplode; choose one of replay, download",
+            "scenarios.0.scenario: uplode does not exist; choose one of replay, download",
         ),
         (
             "an option that there is not",

@@ -304,7 +304,7 @@ TROUBLE: list[tuple[Exception, str]] = [
     (asyncssh.KeyEncryptionError("locked"), "load a key with a passphrase into ssh-agent"),
     (ConnectionRefusedError(), "nothing listens at me@[fe80::1]:22: is sshd running"),
     (TimeoutError(), "no answer from me@[fe80::1]:22: is the machine up"),
-    (socket.gaierror(), "there is no host fe80::1"),
+    (socket.gaierror(), "host fe80::1 does not exist"),
     (FileNotFoundError(2, "No such file", "/k"), "/k cannot be read: No such file"),
     (asyncssh.ConnectionLost("gone"), "no connection to me@[fe80::1]:22: gone"),
 ]

@@ -43,12 +43,16 @@ def folder(more: str) -> str:
 
 
 MACHINE = [
-    ("a folder", folder("path: /no/lab"), "a: disk.path: there is no folder /no/lab: make it"),
-    ("a disk", folder("path: /tmp, devices: [nvme9n9]"), "a: disk.devices: there is no disk nvme9n9: lsblk"),
+    ("a folder", folder("path: /no/lab"), "a: disk.path: folder /no/lab does not exist: create it"),
+    (
+        "a disk",
+        folder("path: /tmp, devices: [nvme9n9]"),
+        "a: disk.devices: disk nvme9n9 does not exist: lsblk",
+    ),
     (
         "a dataset",
         folder("path: /tmp, dataset: no/such"),
-        "a: disk.dataset: there is no dataset no/such: zfs",
+        "a: disk.dataset: dataset no/such does not exist: zfs",
     ),
     (
         "room",
@@ -70,12 +74,12 @@ MACHINE = [
     (
         "a saturator's dataset",
         f"clone: {{{STATIC}}}, saturator: {{kind: zfs-send, dataset: no/such}}",
-        "a: saturator.dataset: there is no dataset no/such",
+        "a: saturator.dataset: dataset no/such does not exist",
     ),
     (
         "a RAM disk",
         f"clone: {{{STATIC}}}, saturator: {{kind: zfs-send, dataset: a, sink: {{to: ramdisk, folder: /no}}}}",
-        "a: saturator.sink.folder: there is no folder /no",
+        "a: saturator.sink.folder: folder /no does not exist",
     ),
 ]
 

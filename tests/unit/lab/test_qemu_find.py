@@ -124,7 +124,7 @@ async def _do_and_reap(
 @pytest.mark.parametrize(
     ("what", "arguments", "message"),
     [
-        ("an image that is not there", ("{folder}/none.qcow2", "qcow2"), "there is no image"),
+        ("an image that is not there", ("{folder}/none.qcow2", "qcow2"), "none.qcow2 does not exist"),
         ("volumes without the kernel's ZFS", ("{folder}/a.qcow2", "zvol"), "zvols need"),
     ],
 )

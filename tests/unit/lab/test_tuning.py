@@ -194,7 +194,7 @@ def test_all_that_a_host_has_not_is_said_at_once() -> None:
     with pytest.raises(TuningError) as caught:
         asyncio.run(plan_for_host(host_to_tune(), tuning))
     assert str(caught.value).splitlines() == [
-        "disks.sdz: this host has no disk sdz: lsblk -d names those that there are",
+        "disks.sdz: this host has no disk sdz: lsblk -d shows all",
         "datasets.tank/site.logbias: this host has no such setting; leave it out",
     ]
 

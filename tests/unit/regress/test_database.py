@@ -209,7 +209,7 @@ def test_a_folder_is_no_history(tmp_path: Path) -> None:
 
 def test_what_names_no_run_is_said(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for path, says in (("empty", "contains none"), ("nowhere", "no such directory")):
+    for path, says in (("empty", "contains none"), ("nowhere", "does not exist")):
         result = regress(tmp_path / "history.sqlite", tmp_path / path)
         assert result.exit_code == 2
         assert says in result.stderr

@@ -177,7 +177,7 @@ def test_bad_input_is_one_clear_sentence(
 
 def test_what_is_no_directory_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for name, says in (("nothing", "there is no such directory"), ("file", "is a file")):
+    for name, says in (("nothing", "does not exist"), ("file", "is a file")):
         with pytest.raises(RunDirectoryError, match=says):
             RunDirectory.open(tmp_path / name)
 

@@ -97,7 +97,7 @@ REFUSED = [
     (["--run", "all", "--run", NAME], "all cannot be combined", "all and one of them"),
     (["--yes"], "--yes: name the runs", "nobody said which"),
     (["--yes", "--dry-run", "--run", NAME], "cannot be combined with --dry-run", "both"),
-    (["none"], "none", "no such directory"),
+    (["none"], "none", "does not exist"),
 ]
 
 

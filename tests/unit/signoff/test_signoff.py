@@ -298,7 +298,7 @@ USAGE = [
     ("no place", ["e", "--gates", "limits.yml"], "Missing option '--out'"),
     ("no such gates", ["e", "--gates", "none.yml", "--out", "x"], "none.yml"),
     ("three sides", ["e", "e", "e", "--gates", "limits.yml", "--out", "x"], "two sides at most"),
-    ("no such runs", ["none", "none", "--gates", "limits.yml", "--out", "x"], "no such directory"),
+    ("no such runs", ["none", "none", "--gates", "limits.yml", "--out", "x"], "does not exist"),
     ("one side", ["e", "--gates", "limits.yml", "--out", "x"], "is one side"),
     (
         "wrong gates",
