@@ -163,12 +163,12 @@ func asks(method string, n int) []wire.Request {
 // perClient tells the lines of one client from those of the next.
 const perClient = 1000
 
-func (r *ride) hit(client, i int) *exchange.LoggedRequest {
-	hit := &exchange.LoggedRequest{
+func (r *ride) request(client, i int) *exchange.LoggedRequest {
+	logged := &exchange.LoggedRequest{
 		Request: r.asks[client][i], Client: uint32(client), LoggedBytes: -1, Line: uint64(client*perClient + i + 1),
 	}
-	hit.Proto = max(hit.Proto, r.driver.proto)
-	return hit
+	logged.Proto = max(logged.Proto, r.driver.proto)
+	return logged
 }
 
 func (r *ride) dueNS(i int) int64 { return int64(i) * r.times(cmp.Or(r.gap, r.apart())).Nanoseconds() }
@@ -197,7 +197,7 @@ func (r *ride) attempts() iter.Seq[*exchange.Attempt] {
 					continue
 				}
 				left = true
-				if !yield(new(exchange.Attempt).Of(r.hit(client, i), r.dueNS(i))) {
+				if !yield(new(exchange.Attempt).Of(r.request(client, i), r.dueNS(i))) {
 					return
 				}
 			}
@@ -210,7 +210,7 @@ func (r *ride) visits() iter.Seq[engine.Visit] {
 		for client := range r.asks {
 			var v engine.Visit
 			for i := range r.asks[client] {
-				v = append(v, engine.Step{AtNS: r.dueNS(i), Request: r.hit(client, i)})
+				v = append(v, engine.Step{AtNS: r.dueNS(i), Request: r.request(client, i)})
 			}
 			if !yield(v) {
 				return
@@ -246,9 +246,9 @@ func (r *ride) run(t *testing.T, base string, asks ...[]wire.Request) {
 	r.hung = "did not end when aborted"
 }
 
-// told says what became of the requests: "200 2; 0 0 timeout reused; retried 1" are an answer of two bytes and a
+// describe says what became of the requests: "200 2; 0 0 timeout reused; retried 1" are an answer of two bytes and a
 // time-out on the same connection, after one retry.
-func (r *ride) told() string {
+func (r *ride) describe() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	slices.SortFunc(r.records, func(a, b record.Record) int { return int(a.Line) - int(b.Line) })
@@ -302,7 +302,7 @@ func (r *ride) one(of record.Record) string {
 // expect holds what was recorded against a row; a * stands for any number of bytes but none.
 func (r *ride) expect(t *testing.T, want string) {
 	t.Helper()
-	if got := r.told(); !match(want, got) {
+	if got := r.describe(); !match(want, got) {
 		r.fail(t, "recorded %q, want %q", got, want)
 	}
 }

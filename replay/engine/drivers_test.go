@@ -24,7 +24,7 @@ func TestDriversJoinByNeed(t *testing.T) {
 	const fewest, clients = 400, 40
 	var sent atomic.Int64 // attempts that the sequences gave, and whether they are to go on
 	var alone atomic.Bool
-	shotsOf := func(yield func(*exchange.Attempt) bool) {
+	attempts := func(yield func(*exchange.Attempt) bool) {
 		deadline := time.Now().Add(30 * time.Second)
 		for i := int64(0); i < fewest || alone.Load() && time.Now().Before(deadline); i++ {
 			s := get(uint32(i%clients), "/", i/4)
@@ -36,12 +36,12 @@ func TestDriversJoinByNeed(t *testing.T) {
 		}
 	}
 	modes := map[string]func(e *Engine) Outcome{
-		"open": func(e *Engine) Outcome { return e.Open(context.Background(), shotsOf) },
-		"max":  func(e *Engine) Outcome { return e.Max(context.Background(), shotsOf, 8, 0) },
+		"open": func(e *Engine) Outcome { return e.Open(context.Background(), attempts) },
+		"max":  func(e *Engine) Outcome { return e.Max(context.Background(), attempts, 8, 0) },
 		"users": func(e *Engine) Outcome {
 			visits := func(yield func(Visit) bool) {
 				var visit Visit
-				shotsOf(func(s *exchange.Attempt) bool {
+				attempts(func(s *exchange.Attempt) bool {
 					if visit = append(visit, Step{int64(len(visit)) * 10e6, s.LoggedRequest}); len(visit) < 10 {
 						return true
 					}

@@ -85,7 +85,7 @@ func TestSecondInterruptAtAnyInstant(t *testing.T) {
 				r.abort()
 			})
 			if r.run(t, base, gets(300), gets(300), gets(300)); r.hung != "" {
-				t.Fatal(r.told())
+				t.Fatal(r.describe())
 			}
 		}
 	})
@@ -127,7 +127,7 @@ func TestAnInterruptWaitsForNoSchedule(t *testing.T) {
 						<-over
 						return
 					}
-					for yield(new(exchange.Attempt).Of(r.hit(0, 0), 0)) {
+					for yield(new(exchange.Attempt).Of(r.request(0, 0), 0)) {
 					}
 				})
 				if !outcome.Uncounted && (ends || name != "users") { // users have what they began

@@ -126,9 +126,9 @@ func generate(dir string, d driver, url string) error {
 func evenly(d driver) iter.Seq[*exchange.Attempt] {
 	return func(yield func(*exchange.Attempt) bool) {
 		for i := range int64(duration.Seconds() * perSecond) {
-			hit := &exchange.LoggedRequest{Client: uint32(i % clients), LoggedBytes: -1, Line: uint64(i) + 1}
-			hit.Method, hit.Target, hit.Proto = "GET", "/", d.proto
-			if !yield(new(exchange.Attempt).Of(hit, i*int64(time.Second)/perSecond)) {
+			logged := &exchange.LoggedRequest{Client: uint32(i % clients), LoggedBytes: -1, Line: uint64(i) + 1}
+			logged.Method, logged.Target, logged.Proto = "GET", "/", d.proto
+			if !yield(new(exchange.Attempt).Of(logged, i*int64(time.Second)/perSecond)) {
 				return
 			}
 		}

@@ -150,7 +150,7 @@ func (l lot) want() string {
 func (l lot) run(t *testing.T, r *ride) {
 	r.opts.Timeout, r.patience = time.Second, time.Minute
 	r.run(t, server{script: l.script(), pieces: l.seed}.start(t, r.driver), l.asks())
-	if got := strings.ReplaceAll(r.told(), " reused", ""); !match(l.want(), got) {
+	if got := strings.ReplaceAll(r.describe(), " reused", ""); !match(l.want(), got) {
 		of := ""
 		for i, one := range l.replies {
 			of += fmt.Sprintf("\n  %d: %s", i+1, one.says)

@@ -44,7 +44,7 @@ func TestHTTP2Conversations(t *testing.T) {
 	for _, row := range rows {
 		onEach(t, row.says, http2only, func(t *testing.T, r *ride) {
 			r.run(t, server{script: row.script()}.start(t, r.driver), row.asks)
-			if got := strings.ReplaceAll(r.told(), " reused", ""); got != row.want {
+			if got := strings.ReplaceAll(r.describe(), " reused", ""); got != row.want {
 				r.fail(t, "recorded %q, want %q", got, row.want)
 			}
 		})

@@ -66,7 +66,7 @@ type Dir struct {
 	summary    Summary
 	closeErr   error
 
-	// The flusher's own; see flusher.go.
+	// Only the flusher uses it; see write.go.
 	flush flusher
 }
 

@@ -14,7 +14,7 @@ import (
 	"plimsoll/replay/record"
 )
 
-// single is a plan of one request, and the recorder of what became of it.
+// single is a source of one request, and the recorder of what became of it.
 type single struct {
 	attempt *exchange.Attempt
 	last    record.Record
@@ -40,18 +40,18 @@ func (p *single) Add(r *record.Record)                                 { p.last 
 func loopTo(t *testing.T, address string) (*Loop, *single) {
 	t.Helper()
 	headers, _ := wire.ParseHeaders(nil)
-	plan := &single{attempt: &exchange.Attempt{LoggedRequest: &exchange.LoggedRequest{Request: wire.Request{Method: "GET", Target: "/"}}}}
-	session := &exchange.RunState{
+	source := &single{attempt: &exchange.Attempt{LoggedRequest: &exchange.LoggedRequest{Request: wire.Request{Method: "GET", Target: "/"}}}}
+	state := &exchange.RunState{
 		Target: &target.Target{Host: "site.example", Addresses: []string{address}}, Headers: headers,
-		Clock: exchange.Clock{T0: time.Now()}, Timeout: 5 * time.Second, Recorder: plan,
+		Clock: exchange.Clock{T0: time.Now()}, Timeout: 5 * time.Second, Recorder: source,
 		Validators: exchange.NewValidators(nil), Health: &exchange.Health{}, Abort: context.Background(),
 	}
 	bounds := exchange.Bounds{IdleTimeout: time.Minute, MaxConnections: 1, MaxQueued: 1, PerClient: 1}
-	l, err := New(session, bounds, plan)
+	l, err := New(state, bounds, source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, plan
+	return l, source
 }
 
 // The kernel tells once that a socket is connected and what it has to read by then.
@@ -69,7 +69,7 @@ func TestWhatComesWithTheConnectionIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, plan := loopTo(t, listener.Addr().String())
+		l, source := loopTo(t, listener.Addr().String())
 		l.turn()
 		conn, err := listener.Accept()
 		if err != nil {
@@ -81,8 +81,8 @@ func TestWhatComesWithTheConnectionIsRead(t *testing.T) {
 			t.Fatalf("%s: nothing came: %v", row.why, err)
 		}
 		l.Run(context.Background())
-		if plan.last.Error != row.is {
-			t.Errorf("%s: %s, want %s", row.why, plan.last.Error, row.is)
+		if source.last.Error != row.is {
+			t.Errorf("%s: %s, want %s", row.why, source.last.Error, row.is)
 		}
 		_, _ = conn.Close(), listener.Close()
 	}
@@ -94,11 +94,11 @@ func TestNothingIsSentAfterAStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	l, plan := loopTo(t, listener.Addr().String())
+	l, source := loopTo(t, listener.Addr().String())
 	stop, cancel := context.WithCancel(context.Background())
 	cancel()
 	l.Run(stop)
-	if plan.attempt == nil || plan.last != (record.Record{}) {
-		t.Errorf("it was stopped before it began, and sent: %+v", plan.last)
+	if source.attempt == nil || source.last != (record.Record{}) {
+		t.Errorf("it was stopped before it began, and sent: %+v", source.last)
 	}
 }

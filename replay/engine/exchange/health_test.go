@@ -29,7 +29,7 @@ func TestHealthIsNotImpatient(t *testing.T) {
 				h.note(i*100_000, record.ConnectRefused)
 			}
 		}},
-		{"one answer in between and it pools", func(h *Health) {
+		{"one answer in between shows that it is alive", func(h *Health) {
 			for i := range int64(1000) {
 				h.note(i*1e9, map[bool]record.ErrorKind{true: record.ConnectRefused}[i%40 != 0])
 			}

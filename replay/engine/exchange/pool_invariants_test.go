@@ -134,7 +134,7 @@ func (s *scene) checkEmpty() {
 	unsent := uint64(0)
 	for one, f := range s.fates {
 		unsent += uint64(f.submitted - f.recorded - f.skipped)
-		if f.told != f.submitted {
+		if f.done != f.submitted {
 			s.t.Errorf("%s: %+v", s.names[one], *f)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"plimsoll/replay/record"
 )
 
-// scene is a pool with a fake clock. The scene itself is its plan, its transport and its recorder, and keeps in words
+// scene is a pool with a fake clock. The scene itself is its source, its transport and its recorder, and keeps in words
 // what the pool asks of them.
 type scene struct {
 	t     testing.TB
@@ -25,19 +25,19 @@ type scene struct {
 	abort context.CancelFunc
 	heard []string // since the last input
 
-	plan     []*Attempt
+	source   []*Attempt
 	attempts []*Attempt // all there were, by line of the log from 1
 	names    map[*Attempt]string
 	fates    map[*Attempt]*fate
 	last     record.Record
 	leaving  map[*Attempt]bool // their clients do not come back
-	skipped  string            // the reason that the recorder was told and the plan was not yet
-	ended    bool              // nothing more is planned
+	skipped  string            // the reason that the recorder has and the source does not have yet
+	ended    bool              // nothing more becomes due
 	conns    []*Conn           // all there were, by number from 1
 }
 
 // fate counts what became of a request.
-type fate struct{ submitted, recorded, skipped, told int }
+type fate struct{ submitted, recorded, skipped, done int }
 
 // pipe is the transport's side of a connection.
 type pipe struct {
@@ -70,7 +70,7 @@ func (s *scene) hear(format string, args ...any) {
 	s.heard = append(s.heard, fmt.Sprintf(format, args...))
 }
 
-// add plans a request that is due now, as "a1:POST:h2" says: request 1 of client a, and what is special about it.
+// add gives the source a request that is due now, as "a1:POST:h2" says: request 1 of client a, and what is special about it.
 func (s *scene) add(text string) *Attempt {
 	words := strings.Split(text, ":")
 	one := new(Attempt).Of(&LoggedRequest{
@@ -95,38 +95,38 @@ func (s *scene) add(text string) *Attempt {
 			one.Method = word
 		}
 	}
-	s.attempts, s.plan = append(s.attempts, one), append(s.plan, one)
+	s.attempts, s.source = append(s.attempts, one), append(s.source, one)
 	s.names[one], s.fates[one] = words[0], &fate{}
 	return one
 }
 
-// The plan.
+// The source.
 
 func (s *scene) Next(now int64) (*Attempt, int64) {
-	if len(s.plan) == 0 {
+	if len(s.source) == 0 {
 		return nil, Never
 	}
-	one := s.plan[0]
-	s.plan = s.plan[1:]
+	one := s.source[0]
+	s.source = s.source[1:]
 	s.fates[one].submitted++
 	return one, now
 }
 
 func (s *scene) Done(one *Attempt, _ record.ErrorKind, _ int64) bool {
 	f := s.fates[one]
-	f.told++
+	f.done++
 	if s.skipped != "" {
 		f.skipped++
 		s.hear("%s skipped: %s", s.names[one], s.skipped)
 		s.skipped = ""
 	}
-	if !s.pool.stopped && f.recorded+f.skipped != 1 || f.submitted != 1 || f.told != 1 {
+	if !s.pool.stopped && f.recorded+f.skipped != 1 || f.submitted != 1 || f.done != 1 {
 		s.t.Errorf("%s: %+v", s.names[one], *f)
 	}
 	return s.leaving[one]
 }
 
-func (s *scene) Ended() bool { return s.ended && len(s.plan) == 0 }
+func (s *scene) Ended() bool { return s.ended && len(s.source) == 0 }
 
 // The transport.
 
@@ -200,7 +200,7 @@ func (s *scene) Add(r *record.Record) {
 	s.hear("%s", text)
 }
 
-// What is told to the pool.
+// What happens to the pool.
 
 // until lets time pass, with every turn that the pool asks for on the way.
 func (s *scene) until(ns int64) {
@@ -277,7 +277,7 @@ func (s *scene) give(input string) {
 	words := strings.Fields(input)
 	for _, word := range words[1:] {
 		parts := strings.Split(word, ":")
-		if s.giveShot(words[0], word, parts) || s.giveConn(words[0], parts) {
+		if s.giveAttempt(words[0], word, parts) || s.giveConn(words[0], parts) {
 			continue
 		}
 		s.t.Fatalf("no input is called %q", input)
@@ -291,8 +291,8 @@ func (s *scene) give(input string) {
 	}
 }
 
-// giveShot tells something about a request.
-func (s *scene) giveShot(verb, word string, parts []string) bool {
+// giveAttempt tells something about a request.
+func (s *scene) giveAttempt(verb, word string, parts []string) bool {
 	if verb == "due" {
 		s.add(word)
 		return true

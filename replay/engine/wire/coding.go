@@ -1,6 +1,6 @@
-package wire
-
 // Bodies that came in a content-encoding are unpacked (RFC 9110, 8.4.1).
+
+package wire
 
 import (
 	"bufio"
