@@ -66,11 +66,14 @@ class StepFigures:
 def measured_steps(
     measures: Measures, failures: "Failures", units: Mapping[str, str]
 ) -> dict[str, StepFigures]:
-    """Return the figures of each measure by name (hostile); `units` are the units of the whole run."""
+    """Return the figures of each measure by name (hostile).
+
+    `units` are those of the whole run, for measures that have no values here, only failures.
+    """
     return {
         name: measured_step(
             measures.values.get(name, ()),
-            units.get(name, "ms"),
+            measures.units.get(name) or units.get(name, "ms"),
             tuple(one.least_ms for one in failures.get(name, ())),
         )
         for name in dict.fromkeys((*measures.values, *failures))

@@ -14,9 +14,9 @@ from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import report
 from plimsoll.analysis.report.sections.phases import medians_of
-from plimsoll.analysis.statistics.measures import began_ns, measures_by_phase
+from plimsoll.analysis.statistics.measures import began_ns, measured_steps, measures_by_phase
 from plimsoll.analysis.statistics.windows import PhaseWindow, line_of
-from plimsoll.rundir.events import Event, Saturation
+from plimsoll.rundir.events import Event, Measures, Saturation
 from tests.support.experiment import ARTICLE, add_events, write_article_runs, write_articles
 from tests.unit.report.test_comparison import figures_of, text_of
 from tests.unit.report.test_page import _coloured
@@ -82,6 +82,13 @@ def test_a_measure_belongs_to_the_phase_in_which_it_began(
     assert began_ns(event) >= 0
     assert measures_by_phase([event], BUSY) == {phase: [event]}, what
     assert measures_by_phase([event], None) == {}, "a run that nothing saturated has no phases"
+
+
+def test_values_of_a_phase_keep_their_unit_where_the_run_has_two() -> None:
+    """The page warns of such a measure; its figure in that phase must not be a thousandth of what it was."""
+    events = [Event(1, "measure", None, {"name": "m", "value": 3.0, "unit": "s"})]
+    (step,) = measured_steps(Measures.of(events), {}, {"m": "ms"}).values()
+    assert (step.median, step.unit) == (3.0, "s")
 
 
 def test_what_medians_of_whole_runs_hide_is_seen_by_phase(made: Report) -> None:
