@@ -6,7 +6,6 @@ findings.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from itertools import pairwise
 
 from plimsoll.analysis.evidence.answers import log_findings, side_findings
@@ -20,6 +19,7 @@ from plimsoll.analysis.evidence.generator import (
 )
 from plimsoll.analysis.evidence.poolwork import pool_findings
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
+from plimsoll.analysis.evidence.sides import SLACK
 from plimsoll.analysis.evidence.storage import cache_findings, drive_findings, precondition_findings
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, milliseconds, share, significant
@@ -40,7 +40,6 @@ ANSWERS = frozenset(
 _UNREAD_FRACTION = 0.01
 _RETRIED_FRACTION = 0.01
 _WAITED = 1.05  # times the p99.9 without waiting for one's own client, past which that wait is a doubt
-_SLACK = timedelta(seconds=1)  # by which one run may begin before another has ended
 
 _Found = Iterator[tuple[FindingKind, str, str | None]]
 
@@ -123,7 +122,7 @@ def _find_overlaps(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
         there.sort(key=lambda run: str(run.directory.facts.started_at))
         for one, other in pairwise(there):
             ended, began = one.directory.facts.ended_at, other.directory.facts.started_at
-            if ended and began and ended - began > _SLACK and not _is_one_run(one, other):
+            if ended and began and ended - began > SLACK and not _is_one_run(one, other):
                 text = (
                     f"{other.name} began while {one.name} still loaded {target}: they disturbed each other."
                 )

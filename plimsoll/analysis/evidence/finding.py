@@ -5,11 +5,12 @@ docs/evidence.md lists them; a test holds it against `FindingKind`.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, unique
 
 from plimsoll.common.errors import Severity
 
 
+@unique
 class FindingKind(Enum):
     """Every kind of finding: how grave it is, what it means and what to do about it.
 
@@ -322,7 +323,8 @@ class FindingKind(Enum):
 class Finding:
     """One thing found. `text` is a whole sentence that names the runs and the reason (hostile).
 
-    `kind` is only a severity where nothing is ever decided by it: a report alone says that, remedy and all.
+    `kind` is a bare severity for what only a page points out: no verdict depends on it, it has no stable
+    name, and `text` includes the remedy.
     `scenario` is None where it concerns all; `runs` are the names of the runs (hostile). `worse` says that it
     shows the candidate to be worse: then it breaks the gate instead of leaving it undecided. `remedy` is more
     specific than that of its kind, where given. `spares` are the metrics that it does not reach.
@@ -339,7 +341,7 @@ class Finding:
 
     @property
     def label(self) -> str:
-        """The stable name of its kind; of one without, its severity."""
+        """The stable name of its kind; without a kind, its severity."""
         return self.kind.value if isinstance(self.kind, Severity) else self.kind.label
 
     @property
@@ -356,7 +358,7 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What to do about it; "" where `text` says so."""
+        """What to do about it; empty where `text` includes it."""
         return self.own_remedy or ("" if isinstance(self.kind, Severity) else self.kind.remedy)
 
     @property

@@ -15,7 +15,7 @@ from plimsoll.rundir.find import find_runs, is_run, runs_folder
 from plimsoll.rundir.names import RUNS_FOLDER
 from plimsoll.rundir.read import RunDirectory, read_facts
 
-_SLACK = timedelta(seconds=1)  # by which one run may begin before another has ended
+SLACK = timedelta(seconds=1)  # by which one run may begin before another has ended
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def _find_clock_faults(runs: Sequence[RunPlace]) -> list[str]:
     ]
     timed = sorted((run for run in runs if run.started_at), key=lambda run: run.started_at or datetime.max)
     for one, other in pairwise(timed):
-        if one.ended_at and other.started_at and one.ended_at - other.started_at > _SLACK:
+        if one.ended_at and other.started_at and one.ended_at - other.started_at > SLACK:
             found.append(
                 f"{other.name} began before {one.name} had ended: they disturbed each other, or "
                 "the clocks disagree."
