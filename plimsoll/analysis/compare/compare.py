@@ -67,7 +67,7 @@ def compare(
         raise OutputError(f"{html}: is a directory; give the name of a file with --html")
     files = DocumentFiles(junit_file, markdown_file)
     if gates is not None:
-        read_gates(gates)  # a wrong one is told before anything is read
+        read_gates(gates)  # a wrong one is reported before any run is read
     if (weeks := find_weeks(paths, baseline, candidate)) is not None:
         if any(each is not None for each in (gates, html, junit_file, markdown_file)):
             raise click.UsageError(

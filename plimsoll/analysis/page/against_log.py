@@ -98,7 +98,7 @@ def against_log_chart(runs: Sequence[HeldRun]) -> Chart | None:
     curves = [(each.run if len(runs) > 1 else "all requests", each.total) for each in runs]
     if len(runs) == 1:
         curves += [(route.name, route) for route in runs[0].routes[:_MOST_ROUTES]]
-    data = [_curve(name, held, shade) for shade, (name, held) in enumerate(curves) if _shown(held)]
+    data = [_curve(name, held, shade) for shade, (name, held) in enumerate(curves) if _curve_points(held)]
     values = [value for trace in data for key in ("x", "y") for value in trace[key]]
     if not values:
         return None
@@ -127,13 +127,13 @@ def against_log_chart(runs: Sequence[HeldRun]) -> Chart | None:
     )
 
 
-def _shown(held: Held) -> list[tuple[float, float, float]]:
+def _curve_points(held: Held) -> list[tuple[float, float, float]]:
     """Return the points from the median on that a log scale has a place for."""
     return [(one_in, x, y) for one_in, x, y in held.curve if one_in >= 2 and x > 0 and y > 0]
 
 
 def _curve(name: str, held: Held, shade: int) -> Json:
-    curve = _shown(held)
+    curve = _curve_points(held)
     return points(
         plotly_text(name),
         [rounded(x) for _, x, _ in curve],

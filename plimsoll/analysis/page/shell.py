@@ -178,7 +178,7 @@ def picture_command(
 
 
 def parse_pictures(dom: str, formats: Sequence[str]) -> dict[str, bytes]:
-    """Return what a page left in itself, by the name of its file; none if that is no such page. Pure.
+    """Return what a page left in itself, by the name of its file; none if it is not such a page. Pure.
 
     The page shows names that came from logs, so nothing of it is trusted: a name is that of a chart of ours,
     and a picture is of a kind that was asked for.

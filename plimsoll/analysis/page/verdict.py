@@ -223,7 +223,7 @@ def _markdown_lines(document: VerdictDocument) -> Iterator[str]:
             yield from _markdown_table(table)
             yield ""
         for note in part.notes:
-            # what is no finding needs no label in a list
+            # a note that is not a finding needs no label in a list
             is_plain = not note.label or (note.label == "note" and note.test is None)
             label = "" if is_plain else f"{note.label.capitalize()}: "
             yield f"- {label}{markdown_text(note.text, _LONGEST_NOTE)}"

@@ -28,7 +28,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import counted
 
 # A change is news by these rules. The figures were chosen by simulation (docs/statistics.md).
-MARGIN = 0.10  # a change under 10 % is no news, however sure it is
+MARGIN = 0.10  # a change under 10 % is not news, however sure it is
 MORE_ERRORS_MARGIN = 10 * MORE_ERRORS  # of error shares: one request in a hundred more
 NEWS_P = 1e-6
 ALONG_P = 0.01  # what moved with something that is sure need be no surer
@@ -39,7 +39,7 @@ LEAST_AFTER = 3  # nights that are other
 RECENT = 21  # nights: what is older was seen, or was before there was a history
 SAME = 10  # nights within which a change that is found again, maybe from another side, is the same one
 _GOOD = 30  # nights before the regression that say how much nights differ
-LOOK_BACK = 90  # nights; more cost time and tell of a machine that is no more
+LOOK_BACK = 90  # nights; more cost time and describe a machine that has changed since
 OTAVA_P = 1e-4
 _JITTER = 1e-3  # Otava divides by the spread: two constant stretches would have none
 _LEAST_SPREAD = 0.01  # a spread under 1 % is luck
@@ -432,7 +432,7 @@ class _Regression:
         self._good: Values = values[(places >= edge) & ~since][-_GOOD:]
         self._after: Values = values[since]
         self.places: list[int] = places[since].tolist()
-        # Another baseline gives days other values, so that what was reported of them is no level of theirs.
+        # Another baseline gives days other values, so what was reported of them is not a level of theirs.
         same = (row.metric == series.key.metric and not series.daily) or not len(self._good)
         self._level = series.scale(row.before) if same else float(self._good.mean())
 

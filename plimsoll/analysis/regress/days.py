@@ -42,7 +42,7 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.units import significant
 from plimsoll.rundir.facts import ExperimentRun, Load, RunFacts, Storage
 
-VERSION = 1  # of how days are figured; another figures all anew
+VERSION = 1  # of how days are figured; another version figures all of them again
 REFERENCE_DAYS = 28  # each day of the week four times
 MORE_FAILED = 0.01  # of a day's requests, over the usual: its failures would be the level
 MORE_REFUSED = 0.1  # of a day's requests, over the reference weeks: no such day is fast, nor slow

@@ -158,8 +158,8 @@ MIGRATIONS = (
         name TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
-    # An older Plimsoll must not open it: its runs lack what that one asks for.
-    "-- Nothing to do: `whole` lacks judged, mismatches, body_bytes now, for which older versions ask.",
+    # Keeps older versions of Plimsoll out: they read fields of a run that are no longer written.
+    "-- Nothing to do: `whole` no longer has judged, mismatches and body_bytes, which older versions read.",
 )
 VERSION = len(MIGRATIONS)
 

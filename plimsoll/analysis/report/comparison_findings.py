@@ -44,7 +44,7 @@ _OF_ALL = (  # said of the comparison too
     FindingKind.TARGET_DIED,
 )
 _MOST_APART = 1.05
-_MOST_MISSING = 4  # of a kind: more say no more
+_MOST_MISSING = 4  # of a kind: more would add nothing
 _SLACK = timedelta(seconds=1)
 _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of a journal, and of a line
 _MOST_UNDONE = 8  # failures that are named
@@ -78,9 +78,9 @@ def comparison_section(
     found: Sequence[Finding],
     is_unfinished: bool,
 ) -> Section:
-    """Return all findings on all runs together, `found` before.
+    """Return the findings on all runs together: `found`, then what is missing, the controls and the caches.
 
-    `is_unfinished`: the page says already that an experiment has not ended.
+    `is_unfinished`: the page already says that an experiment has not ended.
     """
     runs = [run for scenario in scenarios for run in scenario.runs]
     return Section(
@@ -96,7 +96,7 @@ def comparison_section(
 def count_doubts(scenarios: Sequence[ScenarioRuns], found: Sequence[Finding]) -> int:
     """Return how many grave reasons there are not to trust what the runs say beside one another.
 
-    `found` are the findings on all of them. A limit that a run did not keep is no such reason.
+    `found` are the findings on all runs together. A limit that a run broke does not count: it is a result.
     """
     runs = [run for scenario in scenarios for run in scenario.runs]
     every = (*found, *(one for run in runs for one in run.findings))
@@ -210,10 +210,10 @@ def check_controls(runs: Sequence[ReportRun]) -> list[Finding]:
     for run in runs:
         if run.directory.facts.is_control:
             by_scenario.setdefault(run.directory.facts.scenario, []).append(run)
-    return [finding for scenario, of in by_scenario.items() for finding in _of(scenario, of)]
+    return [finding for scenario, of in by_scenario.items() for finding in _compare_controls(scenario, of)]
 
 
-def _of(scenario: str, runs: Sequence[ReportRun]) -> Iterator[Finding]:
+def _compare_controls(scenario: str, runs: Sequence[ReportRun]) -> Iterator[Finding]:
     medians_ms = {
         run.label: median_ms
         for run in runs

@@ -263,7 +263,7 @@ def _how_many(runs: Sequence[ReportRun]) -> int:
 
 
 def merge_repeats(found: Iterable[tuple[str, Finding]]) -> list[tuple[str, Finding]]:
-    """Return findings with the runs they are on; what over four say in the same words is there once. Pure."""
+    """Return findings, each with the run it is about; one that over four runs share is listed once. Pure."""
     by_words: dict[tuple[Severity, str], list[tuple[str, Finding]]] = {}
     for run, finding in found:
         by_words.setdefault((finding.level, finding.sentence), []).append((run, finding))

@@ -87,33 +87,34 @@ def goal_sentence(levels: Sequence[SweepLevel], goal_ms: float, where: str) -> s
     first_off = next((at for at, each in enumerate(kept) if each != "yes"), None)
     if first_off is None:
         said = (
-            f"at every rate that was tried, up to {last.label}, p99.9 stays under {goal}{_shown(last)}: no "
+            f"at every rate that was tried, up to {last.label}, p99.9 stays under {goal}{_figure(last)}: no "
             "rate fails"
         )
     elif kept[0] == "no":
         none = "no rate that was tried, not even the lowest" if "yes" not in kept else "the lowest rate"
         verb = "is" if "yes" not in kept else "is not"
-        said = f"at {none}, {levels[0].label}, p99.9 {verb} under {goal}{_shown(levels[0])}"
+        said = f"at {none}, {levels[0].label}, p99.9 {verb} under {goal}{_figure(levels[0])}"
     elif first_off == 0:
         said = (
-            f"these runs cannot tell whether p99.9 stays under {goal} at {levels[0].label}{_shown(levels[0])}"
+            f"these runs cannot tell whether p99.9 stays under {goal} at {levels[0].label}"
+            f"{_figure(levels[0])}"
         )
         said += _failing(levels, kept, 0)
     else:
         best = levels[first_off - 1]
-        said = f"up to {best.label} p99.9 stays under {goal}{_shown(best)}"
+        said = f"up to {best.label} p99.9 stays under {goal}{_figure(best)}"
         off = levels[first_off]
         if kept[first_off] == "no":
-            said += f"; at {off.label} it does not{_shown(off)}"
+            said += f"; at {off.label} it does not{_figure(off)}"
         else:
-            said += f"; at {off.label} these runs cannot tell{_shown(off)}" + _failing(
+            said += f"; at {off.label} these runs cannot tell{_figure(off)}" + _failing(
                 levels, kept, first_off
             )
     if first_off is not None and "yes" in kept[first_off:]:
         again = next(
             level for level, each in list(zip(levels, kept, strict=True))[first_off:] if each == "yes"
         )
-        said += f"; at {again.label} it does again{_shown(again)}, so the rate is not all that counts"
+        said += f"; at {again.label} it does again{_figure(again)}, so the rate is not all that counts"
     text = f"{begun}{said}."
     return text[:1].upper() + text[1:] + _shortfalls(levels)
 
@@ -121,10 +122,10 @@ def goal_sentence(levels: Sequence[SweepLevel], goal_ms: float, where: str) -> s
 def _failing(levels: Sequence[SweepLevel], kept: Sequence[Kept], after: int) -> str:
     """Return from which level on it certainly fails, where that is not the next one."""
     at = next((at for at in range(after + 1, len(kept)) if kept[at] == "no"), None)
-    return "" if at is None else f"; at {levels[at].label} it does not{_shown(levels[at])}"
+    return "" if at is None else f"; at {levels[at].label} it does not{_figure(levels[at])}"
 
 
-def _shown(level: SweepLevel) -> str:
+def _figure(level: SweepLevel) -> str:
     if level.failed:
         return " (there it is a failure)"
     if level.figure is None:

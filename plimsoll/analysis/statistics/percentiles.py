@@ -18,7 +18,7 @@ Microseconds = NDArray[np.unsignedinteger[Any]]
 # Stands for the time of a failure whose time-out is not known: slower than every answer.
 NEVER_US = 0xFFFF_FFFF
 MILLION = 1_000_000
-# Percentiles in millionths, since 0.999 is no number that a computer holds exactly.
+# Percentiles in millionths, since binary fractions cannot hold 0.999 exactly.
 PERCENTILES = {
     "p50": 500_000,
     "p90": 900_000,

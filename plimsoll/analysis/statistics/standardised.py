@@ -469,7 +469,7 @@ def unpacked(hour: int, data: bytes) -> Served:
     apart, number = np.split(values[1 + 2 * groups :], 2)
     took = np.cumsum(apart)
     begins = np.cumsum(sizes) - sizes
-    took -= np.repeat(took[begins] - apart[begins], sizes)  # each group begins anew
+    took -= np.repeat(took[begins] - apart[begins], sizes)  # each group counts from its own first
     each = np.repeat(group, sizes)
     hours = np.full(len(each), hour, dtype=np.int64)
     return Served(hours, each >> 1, took.astype(np.uint32), (each & 1).astype(bool), number)

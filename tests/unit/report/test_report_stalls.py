@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.sections.slow_windows import in_words
+from plimsoll.analysis.report.sections.slow_windows import describe_windows
 from plimsoll.cli import main
 from tests.support import stalls as hosts
 from tests.support.rundir import records, write_run
@@ -43,7 +43,7 @@ def test_a_planted_cause_is_named_first_in_nine_of_ten_runs(
     first = []
     for seed in range(runs):
         (found,) = stalls_of_runs([write_stalled(tmp_path / str(seed), story(seed))])
-        first.append(found.standing_out[0].row.said if found.standing_out else in_words(found))
+        first.append(found.standing_out[0].row.said if found.standing_out else describe_windows(found))
     assert sum(each in right for each in first) >= 0.9 * runs, first
 
 
@@ -58,7 +58,7 @@ QUIET: list[tuple[str, Story]] = [
 def test_quiet_runs_say_nothing(tmp_path: Path, what: str, story: Story, runs: int) -> None:
     for seed in range(runs):
         (found,) = stalls_of_runs([write_stalled(tmp_path / str(seed), story(seed))])
-        assert in_words(found).startswith("nothing stands out"), what
+        assert describe_windows(found).startswith("nothing stands out"), what
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def test_too_few_windows_cannot_be_told_from_chance(tmp_path: Path) -> None:
     lines = (run / "host.csv").read_text().splitlines(keepends=True)
     (run / "host.csv").write_text("".join(lines[:2]))
     (found,) = stalls_of_runs([run])
-    assert "nothing stands out" in in_words(found), "the observers died in the first second"
+    assert "nothing stands out" in describe_windows(found), "the observers died in the first second"
 
 
 def test_an_event_that_comes_with_the_stalls_is_a_source(tmp_path: Path) -> None:
@@ -179,7 +179,9 @@ def test_an_event_that_comes_with_the_stalls_is_a_source(tmp_path: Path) -> None
     ]
     (run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     (found,) = stalls_of_runs([run])
-    assert re.search(r"lie within 2 s of “backup <i>\{\}” \(\d+ % of the others do\)", in_words(found))
+    assert re.search(
+        r"lie within 2 s of “backup <i>\{\}” \(\d+ % of the others do\)", describe_windows(found)
+    )
     assert "backup <i>" not in text_of(make_report([run]))
 
 
@@ -201,7 +203,7 @@ def test_a_small_page_cache_that_is_full_is_named_by_its_limit(tmp_path: Path) -
     world.columns["memory.writeback_bytes"] = np.zeros(world.seconds)
     (found,) = stalls_of_runs([write_stalled(tmp_path / "run", world)])
     assert found.standing_out[0].row.said == "dirty memory, of its limit"
-    assert "dirty memory over 80 % of its limit" in in_words(found)
+    assert "dirty memory over 80 % of its limit" in describe_windows(found)
 
 
 def _every_row() -> list[HostRow]:
@@ -236,6 +238,6 @@ def test_a_scrub_that_is_the_saturator_is_no_source(tmp_path: Path) -> None:
 
 def test_a_long_sync_is_said_in_seconds(tmp_path: Path) -> None:
     (found,) = stalls_of_runs([write_stalled(tmp_path / "run", hosts.txg_sync(1))])
-    said = in_words(found)
+    said = describe_windows(found)
     assert re.search(r"within 2 s of a transaction group that took over [\d.]+ s to sync \(", said), said
     assert re.search(r"ARC (hits fell|misses rose) from", said), said

@@ -157,7 +157,7 @@ def _slowest(run: ReportRun, unit: TimeUnit) -> Json:
     slots = [
         slot
         for slot in range(timeline.used)
-        # of one that failed nobody may know how long it would have taken
+        # how long one that failed would have taken may be unknown
         if timeline.due[slot] and not (timeline.failed[slot] and timeline.slowest_us[slot] >= NEVER_US)
     ]
     values = [float(timeline.slowest_us[slot]) / 1000 for slot in slots]
@@ -238,7 +238,7 @@ def _rates(
     timeline = run.statistics.timeline
     join = _join(run)
     width_s = join * timeline.width_s
-    # the last slice is seldom a whole one: what it holds is no rate
+    # the last slice is seldom whole, so its count is not a rate
     used = max(timeline.used // join * join, min(join, timeline.used))
     sums = np.add.reduceat(counts[:used], np.arange(0, used, join))
     per_s = [int(number) / width_s for number in sums]

@@ -95,7 +95,7 @@ def scatter_of(figures: ScenarioFigures) -> Chart:
         Scatter(
             key=f"scatter-{figures.scenario.number}",
             of=figures.scenario.title_end,
-            backends=[_shown(each, saturators) for each in figures.backends],
+            backends=[_scatter_backend(each, saturators) for each in figures.backends],
             shown=figures.windows.shown,
             width_s=figures.windows.width_s,
             left_out=figures.windows.left_out,
@@ -117,7 +117,7 @@ def choices_of(figures: ScenarioFigures) -> list[Choice]:
     return [Choice(one.called, one.shade, one.shade in shown) for one in each]
 
 
-def _shown(each: BackendFigures, saturators: Sequence[str]) -> ScatterBackend:
+def _scatter_backend(each: BackendFigures, saturators: Sequence[str]) -> ScatterBackend:
     saturator = saturators[0] if len(saturators) == 1 else "saturator"
     return ScatterBackend(
         name=each.backend.called,

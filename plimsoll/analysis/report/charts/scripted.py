@@ -227,7 +227,11 @@ def page_vitals_chart(scenario: ScenarioRuns) -> Chart | None:
         PageVitals(
             backend.called,
             backend.shade,
-            [(run.label, vital, page, one) for run in backend.runs for vital, page, one in _of(run.values)],
+            [
+                (run.label, vital, page, one)
+                for run in backend.runs
+                for vital, page, one in _vitals(run.values)
+            ],
         )
         for backend in scenario.backends
     ]
@@ -238,7 +242,7 @@ def page_vitals_chart(scenario: ScenarioRuns) -> Chart | None:
     )
 
 
-def _of(each: Mapping[str, StepFigures]) -> Iterable[tuple[str, str, tuple[float, float | None, int]]]:
+def _vitals(each: Mapping[str, StepFigures]) -> Iterable[tuple[str, str, tuple[float, float | None, int]]]:
     """Yield vital, page (hostile), and the median, p75 and number of its values."""
     for name, one in each.items():
         vital, colon, page = name.partition(": ")
@@ -402,7 +406,7 @@ def _bars(
         if at and not math.isinf(middle_value := median(level.value for level in at))
     ]
     texts = [
-        _said(level, any(one.at_least and one.value <= level for one in at), said) for _, at, level in shown
+        _level(level, any(one.at_least and one.value <= level for one in at), said) for _, at, level in shown
     ]
     highest = max((level for *_, level in shown), default=0.0)
     labels: Json = {
@@ -447,7 +451,7 @@ def _points(
             x.append(round(place + middle + apart, 4))
             y.append(level.value)
             texts.append(
-                f"{plotly_text(level.run)}: <b>{_said(level.value, level.at_least, said)}</b><br>"
+                f"{plotly_text(level.run)}: <b>{_level(level.value, level.at_least, said)}</b><br>"
                 f"{plotly_text(places[place])}<br>n = {level.n:,}"
             )
     look = {"size": 8, "color": colour_of(backend.shade), "line": {"width": 1, "color": "var(--card)"}}
@@ -457,7 +461,7 @@ def _points(
     )
 
 
-def _said(value: float, bound: bool, said: Callable[[float], str]) -> str:
+def _level(value: float, bound: bool, said: Callable[[float], str]) -> str:
     return at_least(said(value)) if bound else said(value)
 
 

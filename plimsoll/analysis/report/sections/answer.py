@@ -317,7 +317,7 @@ def rank_backends(figures: ScenarioFigures) -> Ranking | None:
     if sum(bool(each.values) for each in standings) < 2:
         return None
     sign = 1 if subject.is_time else -1
-    # A failure is no figure: whoever has one comes after those who have none.
+    # A failure has no figure: a backend with failures comes after those without.
     standings.sort(key=lambda one: (one.failed > 0, sign * (one.level or math.inf)))
     best, others = standings[0], [each for each in standings[1:] if each.values]
     leads = [] if best.failed else [_lead(best, each, sign, len(standings)) for each in others]

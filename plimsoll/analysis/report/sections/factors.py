@@ -76,7 +76,10 @@ def _section(figures: FactorFigures, of: str) -> Section:
     changes = _changes(figures, of)
     return Section(
         title=f"What each factor did{of}",
-        sentences=[Sentence(text) for text in (*figures.sentences(), *_said(figures), *_failures(figures))],
+        sentences=[
+            Sentence(text)
+            for text in (*figures.sentences(), *_effect_sentences(figures), *_failures(figures))
+        ],
         charts=_charts(figures, of),
         tables=[*([changes] if changes else []), _ranking(figures, of)],
         look="factors",
@@ -89,7 +92,7 @@ def when(figures: FactorFigures) -> str:
     return f"{figures.percentile} {phase}"
 
 
-def _said(figures: FactorFigures) -> list[str]:
+def _effect_sentences(figures: FactorFigures) -> list[str]:
     """Return what each factor did, in a sentence each, and which did nothing that these runs show."""
     found, noise, few = [], [], []
     for effect in figures.effects:

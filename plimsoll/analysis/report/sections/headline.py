@@ -44,7 +44,7 @@ class Headline(Section):
 
 
 def headline(run: ReportRun, found: Sequence[Finding]) -> Headline:
-    """Return a run in large; its notes are among what was `found`."""
+    """Return the headline of a run; its notes are among `found`, the findings on it."""
     scripted = scripted_figures(run)
     return Headline(
         sentences=[Sentence(scripted_sentence(run) or sentence(run))],
@@ -192,18 +192,18 @@ def scripted_figures(run: ReportRun) -> list[HeadlineFigure]:
         return [_upgrade(run, values), *_phases(run, values), *_outages(run)]
     bigs = [
         HeadlineFigure(
-            own.measure.replace("_", " "), _shown(values, "p50"), _median_of(own, values), first=True
+            own.measure.replace("_", " "), _figure(values, "p50"), _median_of(own, values), first=True
         )
     ]
     rate = values.unit not in _MS
     if not rate and (tail := _tail(values)):
-        bigs.append(HeadlineFigure(tail, _shown(values, tail), f"{_IN_TEN[tail]} took that or more"))
+        bigs.append(HeadlineFigure(tail, _figure(values, tail), f"{_IN_TEN[tail]} took that or more"))
     if values.values:
-        bigs.append(HeadlineFigure("slowest", _shown(values, "min" if rate else "max"), _failed(values)))
+        bigs.append(HeadlineFigure("slowest", _figure(values, "min" if rate else "max"), _failed(values)))
     if own.whole and (whole := run.values.get(own.whole)) and whole.values:
         each = counted(len(values.values), own.counts)
         bigs.append(
-            HeadlineFigure(own.whole, _said(whole.values[-1], whole.unit), f"{each}, from the first upload")
+            HeadlineFigure(own.whole, _value(whole.values[-1], whole.unit), f"{each}, from the first upload")
         )
     return bigs
 
@@ -220,14 +220,14 @@ def scripted_sentence(run: ReportRun) -> str:
     if values.median is None:
         return f"{failed}So the usual one is a failure." if values.values else f"{failed}None succeeded."
     if own.measure.startswith("upgrade"):
-        took = f"{_upgraded(run)} took {_shown(values, 'p50')}{_longest(run)}."
+        took = f"{_upgraded(run)} took {_figure(values, 'p50')}{_longest(run)}."
         return f"{failed}{took}{_without_site(run)}{_unknown_phases(run)}"
-    text = f"{failed}{own.each} {_shown(values, 'p50')} ({_median_of(own, values)})"
+    text = f"{failed}{own.each} {_figure(values, 'p50')} ({_median_of(own, values)})"
     if values.unit not in _MS:
-        return f"{text}; the slowest with {_shown(values, 'min')}."
+        return f"{text}; the slowest with {_figure(values, 'min')}."
     if tail := _tail(values):
         failure = values.at(PERCENTILES[tail])[0] is None
-        text += f"; {_IN_TEN[tail]} " + ("failed" if failure else f"took {_shown(values, tail)} or more")
+        text += f"; {_IN_TEN[tail]} " + ("failed" if failure else f"took {_figure(values, tail)} or more")
     return text + "."
 
 
@@ -237,7 +237,7 @@ def scripted_line(run: ReportRun) -> str:
     if found is None:
         return ""
     own, values = found
-    return f"{own.measure.replace('_', ' ')} {_shown(values, 'p50')} ({_median_of(own, values)})"
+    return f"{own.measure.replace('_', ' ')} {_figure(values, 'p50')} ({_median_of(own, values)})"
 
 
 def _median_of(own: ScenarioMeasure, values: StepFigures) -> str:
@@ -256,17 +256,17 @@ def _tail(values: StepFigures) -> str | None:
     return next((name for name in _TAILS if rank(PERCENTILES[name], values.tries)), None)
 
 
-def _shown(values: StepFigures, name: str) -> str:
+def _figure(values: StepFigures, name: str) -> str:
     """Return an order statistic with its unit; one that is a failure's is the least that it can be."""
     if name == "min":
-        return _said(min(values.values), values.unit)
+        return _value(min(values.values), values.unit)
     value, least = values.at(PERCENTILES.get(name, MILLION))
     if value is not None:
-        return _said(value, values.unit)
-    return "failed" if least is None else at_least(_said(least, values.unit))
+        return _value(value, values.unit)
+    return "failed" if least is None else at_least(_value(least, values.unit))
 
 
-def _said(value: float, unit: str) -> str:
+def _value(value: float, unit: str) -> str:
     """Return a figure with its unit (hostile)."""
     if unit in _MS and math.isfinite(value):
         return milliseconds(max(value, 0.0) * _MS[unit])
@@ -285,7 +285,7 @@ def _upgraded(run: ReportRun) -> str:
 def _upgrade(run: ReportRun, values: StepFigures) -> HeadlineFigure:
     what = _upgraded(run)
     below = what.removeprefix("WordPress ") if what != "The upgrade" else _failed(values)
-    return HeadlineFigure("upgrade", _shown(values, "p50"), below, first=True)
+    return HeadlineFigure("upgrade", _figure(values, "p50"), below, first=True)
 
 
 def _phase_times(run: ReportRun) -> list[tuple[str, float]]:
@@ -349,5 +349,5 @@ def _of_browser(run: ReportRun) -> list[HeadlineFigure]:
     for name, called in names.items():
         if (values := run.values.get(name)) and values.tries:
             below = f"median of {values.tries:,}"
-            found.append(HeadlineFigure(called, _shown(values, "p50"), below, first=not found))
+            found.append(HeadlineFigure(called, _figure(values, "p50"), below, first=not found))
     return found

@@ -172,13 +172,13 @@ def _sentence(runs: Sequence[ReportRun]) -> str:
         if len(levels) * 2 > len(runs):
             middle = levels[(len(levels) - 1) // 2 : len(levels) // 2 + 1]
             median = fmean(value for value, _ in middle), any(censored for _, censored in middle)
-            text += f", {name} {_shown(median)} (median; {_shown(levels[0])} to {_shown(levels[-1])})"
+            text += f", {name} {_level(median)} (median; {_level(levels[0])} to {_level(levels[-1])})"
             break
     amiss = sum(run.status != "complete" for run in runs)
     return text + (f", {amiss} not complete" if amiss else "")
 
 
-def _shown(level: tuple[float, bool]) -> str:
+def _level(level: tuple[float, bool]) -> str:
     value_ms, censored = level
     if math.isinf(value_ms):
         return "unknown (failed)"

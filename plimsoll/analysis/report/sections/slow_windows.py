@@ -45,7 +45,7 @@ _COLUMNS = [
     "chance",
 ]
 ALPHA = 0.03  # at most in so many backends whose slow windows have nothing to do with it something stands out
-_CLEAR = 0.7  # of superiority; a source that is less is no help even where it is no chance
+_CLEAR = 0.7  # of superiority; a weaker source explains nothing, even if it is not chance
 _FEWEST_NEAR = 0.5  # of the slow windows are near to it
 _TIMES_AS_OFTEN = 2.0  # as of the others
 _CHANGED = 1.2  # times as much as usual, of what is worse when it is high
@@ -133,7 +133,7 @@ class ScenarioStalls:
         found = []
         for each in self.backends:
             named = any(run.directory.facts.backend for run in each.backend.runs)
-            text = in_words(each)
+            text = describe_windows(each)
             if named or len(self.backends) > 1:
                 text = f"{'On' if named else 'In'} {each.backend.called}, {text}"
                 found.append(Sentence(text, each.backend.called, each.backend.colour))
@@ -347,11 +347,11 @@ def _limit(row: HostRow, slow: Floats, quiet: Floats) -> float:
     limits = sorted({nice_below(value) for value in quantiles.tolist()})
     worse_slow, worse_quiet = badness(row, slow), badness(row, quiet)
 
-    def told(limit: float) -> float:
+    def separation(limit: float) -> float:
         at = badness(row, np.array(limit))
         return float((worse_slow >= at).mean() - (worse_quiet >= at).mean())
 
-    return max(limits, key=told)
+    return max(limits, key=separation)
 
 
 def _judged(signs: Sequence[Sign]) -> list[Sign]:
@@ -446,7 +446,7 @@ def _events(run: ReportRun, width_s: int, count: int) -> dict[HostRow, Floats]:
     return found
 
 
-def in_words(stalls: SlowWindows) -> str:
+def describe_windows(stalls: SlowWindows) -> str:
     """Describe a backend's slow windows, as the rest of a sentence that began with its name."""
     if stalls.limit_ms is None:
         windows = counted(stalls.windows, "window")
@@ -494,10 +494,10 @@ def with_unit(sign: Sign, value: float) -> str:
 
 def _unlike(found: Sequence[Sign]) -> Iterator[Sign]:
     """Yield what else stands out, one of each depth: those of one depth mostly say the same."""
-    told = {found[0].row.depth}
+    depths = {found[0].row.depth}
     for sign in found[1:]:
-        if sign.row.depth not in told and len(told) <= _MOST_BESIDE:
-            told.add(sign.row.depth)
+        if sign.row.depth not in depths and len(depths) <= _MOST_BESIDE:
+            depths.add(sign.row.depth)
             yield sign
 
 
