@@ -142,7 +142,7 @@ def find_shared_machine(run: MeasuredRun) -> _Found:
     if taken_ms is not None:
         text += (
             f": in each second the generator took {sender.ran_ms_per_s:,.0f} ms of a core, and other "
-            f"programs waited for {sender.others_wait_ms_per_s:,.0f} ms"
+            f"programs waited {sender.others_wait_ms_per_s:,.0f} ms for one"
         )
     text += f"; the cores were busy for {share(round(1000 * busy), 1000)} of the time" if busy else ""
     text += ". Part of what was measured may be the generator's doing."

@@ -38,7 +38,7 @@ def test_limits_are_in_the_report(tmp_path: Path, why: str, outcome: str, shown:
         (
             "the server waited",
             {"ran_ms_per_s": 803.2, "others_wait_ms_per_s": 412.4, "cores_busy": 0.97},
-            "in each second the generator took 803 ms of a core, and other programs waited for 412 ms; "
+            "in each second the generator took 803 ms of a core, and other programs waited 412 ms for one; "
             "the cores were busy for 97 % of the time.",
         ),
         (
