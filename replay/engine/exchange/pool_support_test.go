@@ -70,7 +70,8 @@ func (s *scene) hear(format string, args ...any) {
 	s.heard = append(s.heard, fmt.Sprintf(format, args...))
 }
 
-// add gives the source a request that is due now, as "a1:POST:h2" says: request 1 of client a, and what is special about it.
+// add gives the source a request that is due now, as "a1:POST:h2" says: request 1 of client a, and what is special about
+// it.
 func (s *scene) add(text string) *Attempt {
 	words := strings.Split(text, ":")
 	one := new(Attempt).Of(&LoggedRequest{

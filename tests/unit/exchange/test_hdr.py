@@ -46,7 +46,7 @@ def test_it_is_the_log_that_the_replay_wrote(tmp_path: Path) -> None:
 
 
 def test_its_lines_are_those_that_the_replay_writes(tmp_path: Path) -> None:
-    """replay/record/logs_test.go reads the same file."""
+    """replay/record/hdrlog_test.go reads the same file."""
     fixture = json.loads((FIXTURES / "hdr.json").read_text())
     table = records(len(fixture["records"]))
     for name in ("due_ns", "lag_us", "total_us"):

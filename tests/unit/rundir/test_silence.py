@@ -1,4 +1,4 @@
-"""A run whose target died is not complete: replay/record/silence_test.go reads the same table."""
+"""A run whose target died is not complete: replay/record/answers_test.go reads the same table."""
 
 import json
 from typing import Any
