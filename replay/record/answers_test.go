@@ -1,11 +1,11 @@
 package record
 
 import (
-	"encoding/json"
+	"bytes"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -37,11 +37,8 @@ const (
 
 // TestATargetThatAnswersNoMoreIsDead: the same table is read by tests/unit/rundir/test_silence.py.
 func TestATargetThatAnswersNoMoreIsDead(t *testing.T) {
-	text, err := os.ReadFile("../../tests/fixtures/silence.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []struct {
+	seconds := func(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+	for _, row := range readRows[struct {
 		Says string
 		Run  []struct {
 			From   float64 `json:"from_s"`
@@ -52,12 +49,7 @@ func TestATargetThatAnswersNoMoreIsDead(t *testing.T) {
 			Status uint16
 		}
 		Verdict string // null if the target lives
-	}
-	if err := json.Unmarshal(text, &rows); err != nil || len(rows) < 15 {
-		t.Fatalf("%d rows: %v", len(rows), err)
-	}
-	seconds := func(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
-	for _, row := range rows {
+	}](t, "silence.json", 15) {
 		var ta tally
 		for _, part := range row.Run {
 			kind := max(slices.Index(errorNames[:], part.Error), int(None))
@@ -111,5 +103,45 @@ func TestARunDirectorySaysThatTheTargetDied(t *testing.T) {
 	defer read.Close()
 	if summary.Status != Failed || read.Run.Status != Failed || read.Run.Reason == nil || *read.Run.Reason != summary.Reason {
 		t.Errorf("%s: %s; run.json says %s", summary.Status, summary.Reason, read.Run.Status)
+	}
+}
+
+func TestAnswersThatAreNotTheLogs(t *testing.T) {
+	type answer struct {
+		n              int
+		logged, status uint16
+	}
+	for _, c := range []struct {
+		why     string
+		answers []answer
+		says    string // "": nothing
+	}{
+		{"all are missing", []answer{{500, 200, 404}}, "500 of 500 answers are not those of the log: 404 for 200. The target has no such paths"},
+		{"several kinds, the most frequent first", []answer{{60, 200, 200}, {5, 200, 500}, {20, 200, 301}, {4, 404, 200}, {1, 403, 200}},
+			"30 of 90 answers are not those of the log: 301 for 200 (20), 500 for 200 (5), 200 for 404 (4), others. The target leads elsewhere"},
+		{"the Host is unknown", []answer{{20, 301, 421}}, "The target may not know the Host that was sent"},
+		{"a login is required", []answer{{20, 200, 401}}, "The target requires a login"},
+		{"a limit of rates", []answer{{20, 200, 429}}, "The target limits how much one address may ask for"},
+		{"it fails", []answer{{20, 200, 502}}, "The target fails"},
+		{"it answers everything", []answer{{20, 404, 200}}, "The target answers what the site refused then"},
+		{"too few to say anything", []answer{{19, 200, 404}}, ""},
+		{"too small a part", []answer{{201, 200, 200}, {20, 200, 404}}, ""},
+		{"of the same class, or not modified", []answer{{50, 404, 410}, {50, 200, 206}, {50, 304, 200}, {50, 200, 304}}, ""},
+		{"the log does not know, or the visitor had left", []answer{{50, 0, 404}, {50, 499, 200}}, ""},
+	} {
+		var counts tally
+		for _, a := range c.answers {
+			for range a.n {
+				counts.add(&Record{LoggedStatus: a.logged, Status: a.status})
+			}
+		}
+		counts.add(&Record{LoggedStatus: 200, Error: Timeout})
+		counts.add(&Record{LoggedStatus: 200, Status: 404, Flags: Warmup})
+		summary := summarize(&counts, unrecorded{}, nil)
+		var table bytes.Buffer
+		summary.WriteTable(&table)
+		if got := summary.NotAsLogged; !strings.Contains(got, c.says) || (got == "") != (c.says == "") || !strings.Contains(table.String(), got) {
+			t.Errorf("%s: says %q, want %q", c.why, got, c.says)
+		}
 	}
 }

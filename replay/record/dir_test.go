@@ -246,3 +246,62 @@ func TestFirstRecordsAreWrittenSoon(t *testing.T) {
 		_, _ = d.Close(Complete, "")
 	})
 }
+
+func TestRejectsAreHarmlessLines(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for _, c := range []struct {
+		why  string
+		r    Reject
+		want string
+	}{
+		{"a plain line stays as it is", Reject{"access.log", 3, "%h", 1, "not a host", []byte(`a "b" c`)},
+			`access.log:3:1: %h: not a host: a "b" c` + "\n"},
+		{"line feeds and escape sequences are spelled out", Reject{"a\nb", 1, "%t", 5, "bad", []byte("x\r\n\x1b]0;t\x07\x00\xff")},
+			`a\nb:1:5: %t: bad: x\r\n\x1b]0;t\a\x00\xff` + "\n"},
+		{"a line without a specifier", Reject{File: "-", Line: 9, Why: "too long"}, "-:9:0: too long: \n"},
+		{"writing from right to left is spelled out", Reject{File: "-", Line: 9, Why: "no", Text: []byte("a\u202eb")},
+			`-:9:0: no: a\u202eb` + "\n"},
+		{"a long line is cut", Reject{File: "-", Line: 9, Why: "no", Text: []byte(long)},
+			"-:9:0: no: " + long[:maxRejectBytes] + "… (1048576 bytes)\n"},
+	} {
+		if got := c.r.line(); got != c.want {
+			t.Errorf("%s: got %.200q, want %.200q", c.why, got, c.want)
+		}
+	}
+}
+
+func TestOnlyTheFirstRejectsAreKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	d, err := Create(dir, Run{}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1500 {
+		d.Reject(Reject{File: "log", Line: uint64(i), Why: "no host"})
+	}
+	if _, err := d.Close(Complete, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(readFile(t, filepath.Join(dir, "rejects.log")), "\n"); got != maxRejects {
+		t.Errorf("%d lines, want %d", got, maxRejects)
+	}
+}
+
+func TestEventLines(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		e    Event
+		want string
+	}{
+		{"an event with a phase", Event{TNS: 5, Name: "zfs-send", Phase: "start"}, `{"t_ns":5,"event":"zfs-send","phase":"start"}`},
+		{"one without", Event{Name: "interrupt"}, `{"t_ns":0,"event":"interrupt"}`},
+		{"its own keys come last, by name", Event{Name: "e", More: map[string]any{"b": 2, "a": "x\ny"}}, `{"t_ns":0,"event":"e","a":"x\ny","b":2}`},
+	} {
+		if got, err := c.e.MarshalJSON(); err != nil || string(got) != c.want {
+			t.Errorf("%s: got %s, %v, want %s", c.why, got, err, c.want)
+		}
+	}
+	if _, err := (Event{More: map[string]any{"f": func() {}}}).MarshalJSON(); err == nil {
+		t.Error("a function was written as JSON")
+	}
+}

@@ -1,15 +1,15 @@
 package record
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"plimsoll/replay/redact"
 	"testing"
 	"time"
-
-	"plimsoll/replay/redact"
 )
 
 // update rewrites the golden files: go test ./record -update
@@ -177,4 +177,17 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// readRows reads a table of tests/fixtures/ that Python's tests read, too. It has so many rows at least.
+func readRows[Row any](t *testing.T, name string, least int) (rows []Row) {
+	t.Helper()
+	text, err := os.ReadFile("../../tests/fixtures/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &rows); err != nil || len(rows) < least {
+		t.Fatalf("%s: %d rows: %v", name, len(rows), err)
+	}
+	return rows
 }

@@ -1,8 +1,6 @@
 package record
 
 import (
-	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,22 +10,14 @@ const timeout = 30 * time.Second
 
 // TestLimitsAreJudgedAsInPython: the same table is read by tests/unit/exchange/test_merge_limits.py.
 func TestLimitsAreJudgedAsInPython(t *testing.T) {
-	text, err := os.ReadFile("../../tests/fixtures/limits.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []struct {
+	for _, row := range readRows[struct {
 		Says, Limit      string
 		Status           Status
 		GeneratorLimited bool `json:"generator_limited"`
 		Summary          Summary
 		Outcome          Outcome
 		Sentence         string
-	}
-	if err := json.Unmarshal(text, &rows); err != nil || len(rows) < 20 {
-		t.Fatalf("%d rows: %v", len(rows), err)
-	}
-	for _, row := range rows {
+	}](t, "limits.json", 20) {
 		limits, err := ParseLimits([]string{row.Limit}, timeout)
 		if err != nil {
 			t.Fatal(err)

@@ -90,3 +90,19 @@ func TestErrorKindsHaveTheNamesOfTheFormat(t *testing.T) {
 		t.Errorf("an unknown kind is %q, want other", got)
 	}
 }
+
+// TestFailed holds the rule to the rows that Python's tests read, too.
+func TestFailed(t *testing.T) {
+	for _, row := range readRows[struct {
+		Says         string
+		Status       uint16
+		LoggedStatus uint16 `json:"logged_status"`
+		Error        ErrorKind
+		Failed       bool
+	}](t, "failures.json", 15) {
+		r := Record{Status: row.Status, LoggedStatus: row.LoggedStatus, Error: row.Error}
+		if r.Failed() != row.Failed {
+			t.Errorf("%s: failed: %v, want %v", row.Says, r.Failed(), row.Failed)
+		}
+	}
+}

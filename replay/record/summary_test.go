@@ -113,33 +113,6 @@ func TestTheMeanCountsFailuresAtTheirTimeOut(t *testing.T) {
 	}
 }
 
-func TestTheTableShowsTimeOuts(t *testing.T) {
-	var out bytes.Buffer
-	summarize(answersAndFailures(2, 30*s, Record{Error: Timeout, TotalUS: 30_000_000}), unrecorded{}, nil).WriteTable(&out)
-	if !strings.Contains(out.String(), "≥ 30 s") {
-		t.Errorf("no time-out in\n%s", out.String())
-	}
-}
-
-// How late the generator was stands in the table where the lag, which is of requests that did not wait, does not show it.
-func TestTheTableHasLateness(t *testing.T) {
-	stalled := Record{LagUS: 2_992_000, LateUS: 2_992_000, TotalUS: 1000, Status: 200, Flags: Queued}
-	for says, row := range map[string]struct {
-		flags Flags
-		shows bool
-	}{"all went out at once": {0, false}, "one waited": {Queued, true}} {
-		stalled.Flags = row.flags
-		var out strings.Builder
-		d := &tally{}
-		d.add(&stalled)
-		d.add(&Record{TotalUS: 1000, Status: 200})
-		summarize(d, unrecorded{}, nil).WriteTable(&out)
-		if shows := strings.Contains(out.String(), "\nlate "); shows != row.shows || !strings.Contains(out.String(), "2992.000") {
-			t.Errorf("%s:\n%s", says, out.String())
-		}
-	}
-}
-
 // TestWhatAClientWaitsForItselfHasFiguresOfItsOwn: from the first such request on, and as if it had been there before.
 func TestWhatAClientWaitsForItselfHasFiguresOfItsOwn(t *testing.T) {
 	tally := &tally{timeout: 30 * time.Second}
@@ -172,42 +145,26 @@ func TestWhatAClientWaitsForItselfHasFiguresOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNotTheLogs(t *testing.T) {
-	type answer struct {
-		n              int
-		logged, status uint16
-	}
-	for _, c := range []struct {
-		why     string
-		answers []answer
-		says    string // "": nothing
-	}{
-		{"all are missing", []answer{{500, 200, 404}}, "500 of 500 answers are not those of the log: 404 for 200. The target has no such paths"},
-		{"several kinds, the most frequent first", []answer{{60, 200, 200}, {5, 200, 500}, {20, 200, 301}, {4, 404, 200}, {1, 403, 200}},
-			"30 of 90 answers are not those of the log: 301 for 200 (20), 500 for 200 (5), 200 for 404 (4), others. The target leads elsewhere"},
-		{"the Host is unknown", []answer{{20, 301, 421}}, "The target may not know the Host that was sent"},
-		{"a login is required", []answer{{20, 200, 401}}, "The target requires a login"},
-		{"a limit of rates", []answer{{20, 200, 429}}, "The target limits how much one address may ask for"},
-		{"it fails", []answer{{20, 200, 502}}, "The target fails"},
-		{"it answers everything", []answer{{20, 404, 200}}, "The target answers what the site refused then"},
-		{"too few to say anything", []answer{{19, 200, 404}}, ""},
-		{"too small a part", []answer{{201, 200, 200}, {20, 200, 404}}, ""},
-		{"of the same class, or not modified", []answer{{50, 404, 410}, {50, 200, 206}, {50, 304, 200}, {50, 200, 304}}, ""},
-		{"the log does not know, or the visitor had left", []answer{{50, 0, 404}, {50, 499, 200}}, ""},
+func TestTimesInASentence(t *testing.T) {
+	for ms, want := range map[float64]string{
+		0.1234: "0.123 ms", 144: "144 ms", 999.4: "999 ms", 999.6: "1.00 s", 1970: "1.97 s", 39_260: "39.3 s", 1_234_567: "1235 s",
 	} {
-		var counts tally
-		for _, a := range c.answers {
-			for range a.n {
-				counts.add(&Record{LoggedStatus: a.logged, Status: a.status})
-			}
+		if got := roundedTime(ms); got != want {
+			t.Errorf("%v ms: %q instead of %q", ms, got, want)
 		}
-		counts.add(&Record{LoggedStatus: 200, Error: Timeout})
-		counts.add(&Record{LoggedStatus: 200, Status: 404, Flags: Warmup})
-		summary := summarize(&counts, unrecorded{}, nil)
-		var table bytes.Buffer
-		summary.WriteTable(&table)
-		if got := summary.NotAsLogged; !strings.Contains(got, c.says) || (got == "") != (c.says == "") || !strings.Contains(table.String(), got) {
-			t.Errorf("%s: says %q, want %q", c.why, got, c.says)
+	}
+}
+
+// TestLimited holds the rule to the rows that Python's tests read, too.
+func TestLimited(t *testing.T) {
+	for _, row := range readRows[struct {
+		Says       string
+		LagMS      *float64 `json:"lag_ms"`
+		ResponseMS *float64 `json:"response_ms"`
+		Limited    bool
+	}](t, "lateness.json", 10) {
+		if got, reason := limited(row.LagMS, row.ResponseMS); got != row.Limited || (reason != "") != got {
+			t.Errorf("%s: %v, %q, want %v", row.Says, got, reason, row.Limited)
 		}
 	}
 }
