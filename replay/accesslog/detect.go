@@ -58,7 +58,7 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 		}
 		return f, trials, err
 	}
-	if name, _ := lookalike(lines); name == "" {
+	if label, _ := lookalike(lines); label == "" {
 		if f := detectBehindPrefix(lines, strict); f != nil {
 			return f, trials, nil
 		}
@@ -135,9 +135,9 @@ func detectionError(lines [][]byte, trials []Trial, fields []byte, strict bool) 
 		return fmt.Errorf("%w (%s). Two fields of it may be the client: use --format '%s' or --format '%s'%s",
 			ErrUnknownFormat, why, first, last, showReadings(lines, first, last))
 	}
-	if name, log := lookalike(lines); name != "" {
+	if label, log := lookalike(lines); label != "" {
 		return fmt.Errorf("%w (%s). It looks like %s: use --format '%s' (make: FORMAT='%s')%s",
-			ErrUnknownFormat, why, name, log, log, showReadings(lines, log))
+			ErrUnknownFormat, why, label, log, log, showReadings(lines, log))
 	}
 	if fields == nil {
 		return fmt.Errorf("%w (%s). %s", ErrUnknownFormat, why, describe(lines, strict))
@@ -146,7 +146,7 @@ func detectionError(lines [][]byte, trials []Trial, fields []byte, strict bool) 
 		ErrUnknownFormat, why, fieldsPrefix, trials[slices.IndexFunc(trials, func(t Trial) bool { return t.Name == "W3C" })].Failed)
 }
 
-func lookalike(lines [][]byte) (name, log string) {
+func lookalike(lines [][]byte) (label, log string) {
 	best := 0
 	for _, l := range formats.Unnamed {
 		if !l.IsSuggested {
@@ -157,10 +157,10 @@ func lookalike(lines [][]byte) (name, log string) {
 			continue
 		}
 		if t := f.try(lines); t.Valid*2 > len(lines) && t.Valid > best {
-			name, log, best = l.Name, l.Log, t.Valid
+			label, log, best = l.Label, l.Log, t.Valid
 		}
 	}
-	return name, log
+	return label, log
 }
 
 // doubt says what speaks against the format in a line that it reads: a host that is not a host name, a client that

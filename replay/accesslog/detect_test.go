@@ -182,12 +182,12 @@ func TestNoLineIsReadWithAWrongClient(t *testing.T) {
 func TestEveryFormatWithoutANameCompiles(t *testing.T) {
 	labels, logs := map[string]bool{}, map[string]bool{}
 	for _, l := range formats.Unnamed {
-		if labels[l.Name] || logs[l.Log] {
-			t.Errorf("%s, %s: another variant has the same name or the same string", l.Name, l.Log)
+		if labels[l.Label] || logs[l.Log] {
+			t.Errorf("%s, %s: another variant has the same name or the same string", l.Label, l.Log)
 		}
-		labels[l.Name], logs[l.Log] = true, true
+		labels[l.Label], logs[l.Log] = true, true
 		if _, err := Compile(Spec{Log: l.Log}); err != nil {
-			t.Errorf("%s: %v", l.Name, err)
+			t.Errorf("%s: %v", l.Label, err)
 		}
 	}
 }

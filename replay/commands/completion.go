@@ -14,9 +14,6 @@ import (
 	"plimsoll/replay/cli"
 )
 
-// `replay completion` and `replay reference`: the commands and flags as data, written as scripts for three shells, or
-// as JSON.
-
 // Completion is `replay completion`.
 type Completion struct {
 	Shell string `arg:"" help:"bash, zsh or fish." enum:"bash,zsh,fish"`
@@ -42,7 +39,8 @@ func (c *Completion) Run(s cli.Streams, ctx *kong.Context) error {
 	return err
 }
 
-// Reference prints what there is as JSON, from which tools/manual.py makes the man pages.
+// Reference prints commands, flags and log formats as JSON, from which tools/manual.py makes the man pages, and
+// tools/tables.py the tables of docs/log-formats.md.
 type Reference struct{}
 
 // Help is printed below the usage of `replay reference`.
@@ -83,7 +81,7 @@ func formatRows() (rows []formatRow) {
 		rows = append(rows, row)
 	}
 	for _, f := range formats.Unnamed {
-		rows = append(rows, formatRow{Label: f.Name, Log: f.Log})
+		rows = append(rows, formatRow{Label: f.Label, Log: f.Log})
 	}
 	return rows
 }

@@ -39,9 +39,10 @@ type Format struct {
 	Sample      Sample
 }
 
-// Variant is a format without a name. One that is suggested is tried on logs that no format with a name reads.
+// Variant is a format without a name, known by what it is. One that is suggested is tried on logs that no format with a
+// name reads.
 type Variant struct {
-	Name, Log   string
+	Label, Log  string
 	IsSuggested bool
 }
 

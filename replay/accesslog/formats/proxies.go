@@ -98,9 +98,9 @@ var cloudStorage = Format{
 }
 
 var proxyVariants = []Variant{
-	{Name: "Squid's own access.log (`logformat squid`)", Log: `%x %~%L %h %^/%s %b %m %U %^`, IsSuggested: true},
-	{Name: "HAProxy's log (`option httplog`) behind syslog", Log: `%^]: %h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`, IsSuggested: true},
-	{Name: "HAProxy's log (`option httplog`) without syslog", Log: `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`, IsSuggested: true},
-	{Name: "Traefik's JSON", Log: `{"StartUTC":"%x","ClientHost":"%h","RequestMethod":"%m","RequestHost":"%v","RequestPath":"%U","RequestProtocol":"%H","DownstreamStatus":"%s","DownstreamContentSize":"%b","Duration":"%n","request_User-Agent":"%u","request_Referer":"%R"}`, IsSuggested: true},
-	{Name: "the log of an AWS classic load balancer", Log: `%x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u"`, IsSuggested: true},
+	{Label: "Squid's own access.log (`logformat squid`)", Log: `%x %~%L %h %^/%s %b %m %U %^`, IsSuggested: true},
+	{Label: "HAProxy's log (`option httplog`) behind syslog", Log: `%^]: %h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`, IsSuggested: true},
+	{Label: "HAProxy's log (`option httplog`) without syslog", Log: `%h:%^ [%d:%t.%^] %^ %^ %^/%^/%^/%^/%L %s %b %^"%r"`, IsSuggested: true},
+	{Label: "Traefik's JSON", Log: `{"StartUTC":"%x","ClientHost":"%h","RequestMethod":"%m","RequestHost":"%v","RequestPath":"%U","RequestProtocol":"%H","DownstreamStatus":"%s","DownstreamContentSize":"%b","Duration":"%n","request_User-Agent":"%u","request_Referer":"%R"}`, IsSuggested: true},
+	{Label: "the log of an AWS classic load balancer", Log: `%x %^ %h:%^ %^ %^ %T %^ %s %^ %^ %b "%r" "%u"`, IsSuggested: true},
 }
