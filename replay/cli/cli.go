@@ -60,7 +60,7 @@ const (
 	ExitYes   = 0 // it ran, and the answer is yes
 	ExitNo    = 1 // it ran, and the answer is no
 	ExitUsage = 2 // a mistake in the command line or in a file
-	// ExitUnknown is of a command that asks whether two things are the same: it ran without finding out.
+	// ExitUnknown is of a command that ran, and could not find its answer: `replay same`, or a limit of `replay run`.
 	ExitUnknown = 3
 )
 

@@ -143,8 +143,8 @@ func (r *Replay) Close() {
 	r.closers = nil
 }
 
-// Execute sends the requests and says how the run ended. When stop is cancelled nothing more is sent; when abort is, what is
-// in flight is given up.
+// Execute sends the requests and says how the run ended. When stop is cancelled nothing more is sent; when abort is,
+// what is in flight is given up.
 func (r *Replay) Execute(stop, abort context.Context) (record.Status, string) {
 	stop, failed := context.WithCancelCause(stop)
 	defer failed(nil)

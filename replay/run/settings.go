@@ -1,7 +1,8 @@
 // Package run is `replay run`: its flags and their checks, and a replay from its logs to its run directory.
 package run
 
-// What shapes the load of a run, as run.json has it: instances of one run must agree on it.
+// The flags of `replay run`, their checks, and what of them shapes load, as run.json has it: instances of one run must
+// agree on that.
 
 import (
 	"errors"

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxRounds is how often a page that seems to differ is looked at; each look is two answers of either side.
-	maxRounds = 3
+	// maxLooks is how often a page that seems to differ is looked at; each look is two answers of either side.
+	maxLooks = 3
 	// maxRechecks is how many differing pages are looked at again though neither side's answers vary. Past it, it is known
 	// that the sites differ.
 	maxRechecks = 100
@@ -114,7 +114,7 @@ func (c *Comparison) compare(ctx context.Context, path string) {
 			}
 		}
 		page = Page{Path: path, Status: seen.baseline[0].Status, Looks: look, verdict: seen.judge(c.Sites)}
-		if look == maxRounds || !c.again(page.verdict, look) || !sleep(ctx, c.Pause) {
+		if look == maxLooks || !c.again(page.verdict, look) || !sleep(ctx, c.Pause) {
 			break
 		}
 		if seen.isHiccup() {

@@ -75,11 +75,11 @@ func (row timed) check(t *testing.T) {
 	traffic := New(plan, logs, counter{}, route.New(nil))
 	var first, last int64
 	requests := 0
-	for shot := range traffic.Paced() {
+	for attempt := range traffic.Paced() {
 		if requests++; requests == 1 {
-			first = shot.DueNS
+			first = attempt.DueNS
 		}
-		last = shot.DueNS
+		last = attempt.DueNS
 	}
 	if took := time.Duration(last - first); first != 0 || took != row.lasts {
 		t.Errorf("%s: %d requests from %v to %v, want %v", row.why, requests, time.Duration(first), took, row.lasts)
@@ -87,11 +87,11 @@ func (row timed) check(t *testing.T) {
 	if whole, _ := traffic.Expected(); whole != row.lasts {
 		t.Errorf("%s: progress counts to %v, want %v", row.why, whole, row.lasts)
 	}
-	doubts := strings.Join(traffic.Warnings(), "\n")
-	if (doubts == "") != (row.warns == "") || !strings.Contains(doubts, row.warns) {
-		t.Errorf("%s: says %q, want %q", row.why, doubts, row.warns)
+	warnings := strings.Join(traffic.Warnings(), "\n")
+	if (warnings == "") != (row.warns == "") || !strings.Contains(warnings, row.warns) {
+		t.Errorf("%s: says %q, want %q", row.why, warnings, row.warns)
 	}
-	if said := strings.Contains(doubts, "set back"); said != (logs.Facts()[0].SetBacks > 0) {
+	if said := strings.Contains(warnings, "set back"); said != (logs.Facts()[0].SetBacks > 0) {
 		t.Errorf("%s: run.json has %d steps back", row.why, logs.Facts()[0].SetBacks)
 	}
 	var run record.Run
@@ -177,8 +177,8 @@ func TestALongRequestDoesNotDelayTheRun(t *testing.T) {
 	logs.Finished = true
 	traffic := New(Plan{Speed: 1, Loops: 1, Burst: true, Pause: 12 * time.Hour, Methods: map[string]bool{"GET": true}}, logs, counter{}, route.New(nil))
 	last := int64(0)
-	for shot := range traffic.Paced() {
-		last = shot.DueNS
+	for attempt := range traffic.Paced() {
+		last = attempt.DueNS
 	}
 	if time.Duration(last) > leadIn+3*time.Second {
 		t.Errorf("the last of three seconds of requests is due after %v", time.Duration(last))

@@ -119,7 +119,7 @@ func TestTheUnionOfTheSharesIsTheLogExactlyOnce(t *testing.T) {
 		target string
 		due    int64
 	}
-	shots := func(plan Plan) ([]one, counter, *Traffic) {
+	attempts := func(plan Plan) ([]one, counter, *Traffic) {
 		counts := counter{}
 		traffic := New(plan, logs, counts, route.New(nil))
 		var out []one
@@ -128,7 +128,7 @@ func TestTheUnionOfTheSharesIsTheLogExactlyOnce(t *testing.T) {
 		}
 		return out, counts, traffic
 	}
-	whole, skipped, all := shots(plan)
+	whole, skipped, all := attempts(plan)
 	if len(whole) != 4000 || all.Planned()[0] != 4000 {
 		t.Fatalf("the whole log has %d requests, planned %v", len(whole), all.Planned())
 	}
@@ -136,7 +136,7 @@ func TestTheUnionOfTheSharesIsTheLogExactlyOnce(t *testing.T) {
 	together := counter{}
 	for i := range 3 {
 		plan.Share, _ = NewShare(rats("0", "1/5", "1/2", "1"), i)
-		part, counts, traffic := shots(plan)
+		part, counts, traffic := attempts(plan)
 		union = append(union, part...)
 		for reason, n := range counts {
 			together.SkipN(reason, n)
