@@ -307,8 +307,8 @@ class Stalls(Metric):
         worst_ms = kept.worst_ms
         if worst_ms is None:
             raise NoFigureError(
-                f"{reading.run.name} has {len(kept)} requests {reading.when}, and stalls take "
-                f"{IN_A_ROW}: make runs longer"
+                f"{reading.run.name} has {counted(len(kept), 'request')} {reading.when}, and stalls "
+                f"take {IN_A_ROW}: make runs longer"
             )
         found = _STALLS.fullmatch(reading.metric)
         assert found is not None  # noqa: S101 else another metric would have been asked

@@ -202,7 +202,9 @@ def check_files(paths: Sequence[Path]) -> None:
             wrong.append(f"{path}: is given twice")
         seen.add(path.resolve())
     if len(paths) > _MOST_FILES:
-        wrong.append(f"{len(paths)} files are more than clients can be numbered for")
+        wrong.append(
+            f"{len(paths):,} files are too many: clients can be numbered for {_MOST_FILES:,} at most"
+        )
     if wrong:
         raise ImportingError("\n".join(wrong))
 

@@ -43,7 +43,7 @@ from plimsoll.common.errors import HistoryError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.notify import Channel, Message, NotDeliveredError, channel_options, open_channels
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
-from plimsoll.common.units import parse_duration_s
+from plimsoll.common.units import counted, parse_duration_s
 
 DEFAULT = Path("results/history.sqlite")
 MOST_ATTEMPTS = 20  # nights: after that nobody waits for it
@@ -220,7 +220,7 @@ def _report(
     if pruned is not None:
         verb = "would be deleted" if dry_run else "deleted"
         lines += pruned.runs if dry_run else []
-        lines.append(f"raw data of {len(pruned.runs)} runs {verb}, {pruned.size_bytes:,} bytes")
+        lines.append(f"raw data of {counted(len(pruned.runs), 'run')} {verb}, {pruned.size_bytes:,} bytes")
         lines += [f"kept: {each}" for each in pruned.spared]
     for line in lines:
         click.echo(printable(line, 2000), err=True)

@@ -247,7 +247,7 @@ def test_the_raw_log_may_go_once_its_hours_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "history.sqlite"
     folder = imported(tmp_path / "log", day(-400), table(3, 0.5, 1.0, 1, per_day=240))
     told = regress(file, folder, "--keep-raw-days", "30", *OLD_IS_FINE)
-    assert "raw data of 1 runs deleted" in told.stderr
+    assert "raw data of 1 run deleted" in told.stderr
     assert not (folder / "run").exists()
     with open_history(file) as kept:
         rows = list(LogStore(kept).hours("days of accesslog"))
