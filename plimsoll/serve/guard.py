@@ -291,7 +291,7 @@ class Impatient(H11Protocol):
         return self.client[0] if self.client else None
 
     def deadline_s(self) -> float:
-        """Return how long it waits for a request: forever while one is being answered."""
+        """Return until when it waits for a request, by the loop's clock; inf while one is being answered."""
         timer = self._late or self.timeout_keep_alive_task
         return timer.when() if timer else float("inf")
 

@@ -1,14 +1,31 @@
-"""The guesses of docs/status.md are those of the code, and the texts of the status are harmless."""
+"""Guesses and values in docs/status.md are those of the code, and the texts of the status are harmless."""
 
 import re
+from typing import Any, get_args
+
+import pytest
+from pydantic.fields import FieldInfo
 
 from plimsoll.lab.experiment.status.forecast import AFTER_S, BEFORE_S, MAKE_S
-from plimsoll.lab.experiment.status.running import FEWEST
+from plimsoll.lab.experiment.status.running import FEWEST, Activity
 from plimsoll.lab.experiment.status.text import lines
-from plimsoll.lab.experiment.status.watch import Runs, Status
+from plimsoll.lab.experiment.status.watch import Runs, State, Status
 from tests.support.programs import DOCS
 
 TEXT = (DOCS / "status.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        (State, Status.model_fields["state"]),
+        (Activity.model_fields["what"].annotation, Activity.model_fields["what"]),
+    ],
+    ids=["state", "what"],
+)
+def test_a_key_names_all_of_its_values(values: Any, field: FieldInfo) -> None:
+    """Its description is what docs/status.md says of it."""
+    assert re.findall("`([^`]+)`", field.description or "") == [*get_args(values)]
 
 
 def test_the_guesses_are_those_of_the_page() -> None:
