@@ -67,8 +67,8 @@ def of_go(part: str, code: int, out: str, err: str) -> Audit:
     if code == _FOUND:
         starts = ("Vulnerability #", "Found in:", "Fixed in:")
         lines = [line.strip() for line in out.splitlines()]
-        told = "\n".join(line for line in lines if line.startswith(starts)).split("Vulnerability #")[1:]
-        return Audit(part, [", ".join(one.split(": ", 1)[1].splitlines()) for one in told])
+        reports = "\n".join(line for line in lines if line.startswith(starts)).split("Vulnerability #")[1:]
+        return Audit(part, [", ".join(one.split(": ", 1)[1].splitlines()) for one in reports])
     return _not_asked(part, err or out)
 
 
@@ -78,11 +78,11 @@ def of_python(part: str, out: str, err: str) -> Audit:
     A package that the database does not know is skipped by pip-audit, which then says that nothing is known.
     """
     try:
-        told: list[dict[str, Any]] = json.loads(out)["dependencies"]
+        packages: list[dict[str, Any]] = json.loads(out)["dependencies"]
     except (ValueError, KeyError, TypeError):
         return _not_asked(part, err)
-    asked = [one for one in told if "vulns" in one]
-    skipped = [one["name"] for one in told if "vulns" not in one]
+    asked = [one for one in packages if "vulns" in one]
+    skipped = [one["name"] for one in packages if "vulns" not in one]
     found = [
         f"{vuln['id']}, Found in: {one['name']}@{one['version']}, "
         f"Fixed in: {', '.join(vuln['fix_versions']) or 'none'}"

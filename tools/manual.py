@@ -134,10 +134,10 @@ def _below(context: click.Context) -> Iterator[Page]:
 def of_replay() -> Iterator[Page]:
     """Yield the pages of `bin/replay`, from what it says in JSON."""
     ran = subprocess.run([REPLAY, "reference"], capture_output=True, text=True, check=True, timeout=60)
-    told = json.loads(ran.stdout)
-    names = [(each["name"], each["help"]) for each in told["commands"]]
-    yield Page("replay", "COMMAND [OPTIONS]", told["help"], _flags(told["flags"]), names)
-    for each in told["commands"]:
+    reference = json.loads(ran.stdout)
+    names = [(each["name"], each["help"]) for each in reference["commands"]]
+    yield Page("replay", "COMMAND [OPTIONS]", reference["help"], _flags(reference["flags"]), names)
+    for each in reference["commands"]:
         about, examples = _parted(each["detail"] + "\n")
         synopsis = each["usage"].removeprefix(f"{each['name']} ")
         text = f"{each['help']}\n\n{about}"

@@ -42,8 +42,8 @@ def read(environment: Mapping[str, str]) -> dict[str, str]:
         parser.read(file, encoding="utf-8")
         for section in ("global", "install"):
             found |= dict(parser[section]) if parser.has_section(section) else {}
-    told = {name[4:].lower(): text for name, text in environment.items() if name.startswith("PIP_") and text}
-    return {name.replace("_", "-"): text for name, text in {**found, **told}.items()}
+    given = {name[4:].lower(): text for name, text in environment.items() if name.startswith("PIP_") and text}
+    return {name.replace("_", "-"): text for name, text in {**found, **given}.items()}
 
 
 def for_uv(pip: Mapping[str, str]) -> dict[str, str]:

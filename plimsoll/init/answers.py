@@ -209,11 +209,11 @@ def probe_log(path: str) -> Log:
         return Log(path)  # a log that long can be read
     if done.returncode:
         raise ValueError(f"{last_words(done.stderr).removeprefix('replay: ')} (see docs/log-formats.md)")
-    told = json.loads(done.stdout)
-    if not told["valid"]:
+    counted = json.loads(done.stdout)
+    if not counted["valid"]:
         raise ValueError(f"{path}: holds no request")
-    lasts_s = told["duration_s"]
-    return Log(path, told["valid"] / lasts_s if lasts_s else None)
+    lasts_s = counted["duration_s"]
+    return Log(path, counted["valid"] / lasts_s if lasts_s else None)
 
 
 def explain_no_site(target: str) -> str:

@@ -143,7 +143,7 @@ class FioBench(Bench[FsyncCase]):
         """Return the command that measures a cell."""
         size_bytes = case.file_size_bytes // case.threads
         return [
-            # fio takes a colon in a path for its end, so the path is not told.
+            # fio takes a colon in a path for its end, so the path is left out.
             *("env", f"--chdir={self.folder}", "fio", f"--name={_NAME}", "--directory=."),
             f"--rw={_RW[case.test]}",
             f"--ioengine={case.engine}",
@@ -255,13 +255,13 @@ def _output(job: dict[str, Any], version: str) -> FioOutput:
     )
 
 
-def _figures(told: dict[str, Any]) -> Figures:
+def _figures(latency: dict[str, Any]) -> Figures:
     """Return the figures in milliseconds; None where there are too few times for one."""
-    count, shares = int(told["N"]), told.get("percentile", {})
+    count, shares = int(latency["N"]), latency.get("percentile", {})
     if not count:
         return dict.fromkeys(FIGURES)
-    longest = float(told["max"])
-    found: Figures = {"mean": _ms(float(told["mean"]))}
+    longest = float(latency["max"])
+    found: Figures = {"mean": _ms(float(latency["mean"]))}
     for fios, (name, fewest) in _PERCENTILES.items():
         # A bucket's middle, which can lie beyond the longest time.
         value = None if count < fewest or fios not in shares else min(float(shares[fios]), longest)

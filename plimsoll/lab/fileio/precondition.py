@@ -174,7 +174,7 @@ def overwrite(folder: str, size_bytes: int, direct: bool, wanted: PreconditionSe
 
 def _fio(folder: str, name: str, size_bytes: int, direct: bool) -> list[str]:
     return [
-        # fio takes a colon in a path for its end, so the path is not told.
+        # fio takes a colon in a path for its end, so the path is left out.
         *("env", f"--chdir={folder}"),
         "fio",
         f"--name={name}",
@@ -197,13 +197,13 @@ def parse_written(output: str) -> Written:
 
 
 def _read_written(job: dict[str, Any], _: str) -> Written:
-    told = job["write"]
-    slow = told.get("clat_ns", {}).get("percentile", {}).get("99.900000")
+    writes = job["write"]
+    slow = writes.get("clat_ns", {}).get("percentile", {}).get("99.900000")
     return Written(
-        int(told["io_bytes"]),
-        round(float(told["runtime"]) / 1000, 3),
-        round(float(told["iops"]), 2),
-        round(float(told["bw_bytes"]) / (1 << 20), 2),
+        int(writes["io_bytes"]),
+        round(float(writes["runtime"]) / 1000, 3),
+        round(float(writes["iops"]), 2),
+        round(float(writes["bw_bytes"]) / (1 << 20), 2),
         None if slow is None else round(float(slow) / 1e6, 3),
     )
 

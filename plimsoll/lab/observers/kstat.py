@@ -128,7 +128,7 @@ class Groups:
 
     def __init__(self, pools: Sequence[str]) -> None:
         self._pools = tuple(pools)
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         self._written: dict[str, float] = {}
 
     @property
@@ -150,10 +150,10 @@ class Groups:
         if not ended:
             return {}
         newest = max(group.number for group in ended)
-        last = self._told.get(pool, newest)
+        last = self._reported.get(pool, newest)
         # A pool that was imported anew may begin with a smaller number.
         since = [group for group in ended if group.number > last] if newest >= last else []
-        self._told[pool] = newest
+        self._reported[pool] = newest
         written = self._written[pool] = self._written.get(pool, 0) + sum(each.written_bytes for each in since)
         so_far = [now_ns - each.began_sync_ns for each in groups if each.state == _SYNCING and now_ns]
         took = [*(each.sync_ns for each in since), *(ns for ns in so_far if ns >= 0)]

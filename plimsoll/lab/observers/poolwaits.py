@@ -69,7 +69,7 @@ class HistogramReader:
         self._pool = ""
         self._coming: Round = {}
         self._whole: Round = {}
-        self._told: Round = {}
+        self._reported: Round = {}
 
     def add(self, line: str) -> None:
         """Take a line of standard output."""
@@ -93,8 +93,8 @@ class HistogramReader:
 
     def take(self) -> ReadingPair:
         """Return the figures of what came since the last call, in ns."""
-        new = since(self._whole, self._told)
-        self._told = self._whole
+        new = since(self._whole, self._reported)
+        self._reported = self._whole
         found = {
             f"{name} {which}": bound
             for name, histogram in new.items()

@@ -113,8 +113,8 @@ class FaultKind(Enum):
     LOCKED = "another task holds the guest: it may be repeated"
     LATER = "it may succeed once the guest is up"
     TAKEN = "the number belongs to another guest"
-    GONE = "there is no such guest"
-    AT_REST = "the guest does not run: to stop it there is nothing to do"
+    GONE = "the guest does not exist"
+    AT_REST = "the guest is not running, so nothing has to be stopped"
     FINAL = "it fails however often it is repeated"
 
 

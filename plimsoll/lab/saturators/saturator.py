@@ -99,7 +99,7 @@ def aim_folder(key: str, at: DataLocation) -> str:
 
 _SECOND_NS = 10**9
 _PERIOD_NS = _SECOND_NS  # of reports
-_SHORTEST_NS = 50_000_000  # of a throughput that is told
+_SHORTEST_NS = 50_000_000  # over which a throughput is reported
 _LAST_LINES_S = 1.0
 
 

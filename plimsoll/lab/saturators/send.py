@@ -116,7 +116,7 @@ class SendLoop(Runner[StreamSettings]):
     """A Saturator that sends."""
 
     figures: Callable[[], SenderProgress] | None = None  # None: the sender prints none, so the copier counts
-    received: Meter | None = None  # what a remote sink took, where that is to be told too
+    received: Meter | None = None  # what a remote sink took, where that is reported too
 
     def __init__(
         self,

@@ -144,12 +144,12 @@ async def find_left_tuned(machine: Machine) -> list[str]:
 
     One sentence each. Looks only. Raises MachineError.
     """
-    told = []
+    problems = []
     for place in await find_journals(machine):
         try:
             found = await read_journal(machine, place)
         except TuningError as error:
-            told.append(str(error))
+            problems.append(str(error))
             continue
         if found is not None:
             keys = ", ".join(f"{value.key} = {value.value}" for value in found.put_back)
@@ -159,8 +159,8 @@ async def find_left_tuned(machine: Machine) -> list[str]:
                 if pools
                 else "which run puts back first"
             )
-            told.append(f"is still tuned by {found.by or place.label} ({place.path}): {keys}, {then}")
-    return told
+            problems.append(f"is still tuned by {found.by or place.label} ({place.path}): {keys}, {then}")
+    return problems
 
 
 async def _absent_pool(machine: Machine, value: Value) -> str | None:

@@ -110,7 +110,10 @@ class Session:
         self._fire = fire
         self._users = 0
         self.hopeless: str | None = None
-        self._told, self._first_begins = threading.Lock(), threading.Lock()  # Locust's are of greenlets
+        self._awaits_begin, self._first_begins = (
+            threading.Lock(),
+            threading.Lock(),
+        )  # Locust's are of greenlets
         self._one_has_begun = False
         self.writer = RunWriter(
             directory, build_facts(scenario, settings, locust=version("locust")), summarise
@@ -145,7 +148,7 @@ class Session:
         The time being up, or the work at its end, ends the wait too.
         """
         path = os.environ.get(BEGIN_VARIABLE)
-        with self._told:  # one user looks, the others wait for it
+        with self._awaits_begin:  # one user looks, the others wait for it
             while path and self.may_begin and not self.work.ended and not Path(path).exists():
                 time.sleep(_LOOK_S)
 

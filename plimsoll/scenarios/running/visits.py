@@ -114,7 +114,7 @@ class Visits:
             self._clients[MEMBERS] = SiteClient(settings, lambda _: None, _CONNECTIONS)
             self._clients[MEMBERS].take_cookies(member)
         self._prober: Prober | None = None
-        self._told = False
+        self._reported = False
         self._file: ProbesFile | None = None
         self._close = ExitStack()
 
@@ -137,7 +137,7 @@ class Visits:
     ) -> None:
         """End the visits. Where the block failed, its outages are events, and no measures."""
         try:
-            if self._prober and not self._told and isinstance(error, Exception):
+            if self._prober and not self._reported and isinstance(error, Exception):
                 self._prober.stop()
                 self._report(self._prober)
         finally:
@@ -188,7 +188,7 @@ class Visits:
         return [page for page in dict.fromkeys([*pages] or [site.base]) if origin(page) == origin(site.base)]
 
     def _report(self, prober: "Prober") -> None:
-        self._told = True
+        self._reported = True
         writer = self._writer
         every = [visit for visits in prober.visits.values() for visit in visits]
         further: dict[str, Any] = {who: len(visits) for who, visits in prober.visits.items()}
