@@ -135,7 +135,7 @@ func TestParseRefusesInOneSentence(t *testing.T) {
 		{"a configuration that is not there", []string{"--config", "/no/goaccess.conf", good}, "no such file"},
 		{"no format fits", []string{logFile(t, "one\ntwo\n")}, fmt.Sprintf("tried %d presets", len(accesslog.Presets()))},
 		{"a log and its copy", []string{good, logFile(t, parsedLine+parsedLine)}, "--allow-duplicates"},
-		{"too many rejects", []string{"--format", "COMBINED", half}, "(10 of 30)"},
+		{"too many rejects", []string{"--format", "COMBINED", half}, "(rejected lines: 10 of 30)"},
 		{"too many rejects, totals", []string{"--format", "COMBINED", "--stats", half}, "--allow-rejects"},
 	} {
 		code, _, errOut := runParse("", c.args...)

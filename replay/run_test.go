@@ -347,7 +347,7 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{"an empty log", []string{writeLog(t, "")}, []string{"is empty"}},
 		{"a binary file", []string{binary}, []string{"not text"}},
 		{"only comments", []string{writeLog(t, "# comment\n", "\n")}, []string{"no lines"}},
-		{"too many rejects", []string{rejects, "--format", "COMBINED"}, []string{"(2 of 3)", "--allow-rejects", "column"}},
+		{"too many rejects", []string{rejects, "--format", "COMBINED"}, []string{"(rejected lines: 2 of 3)", "--allow-rejects", "column"}},
 		{"a log and its copy", append([]string{copied}, target()...), []string{copied + " and " + good, "--allow-duplicates"}},
 		{"an unknown specifier", target("--format", "%h %Q"), []string{"%Q"}},
 		{"a format that lacks the date", target("--format", "%h %r"), []string{"%d"}},

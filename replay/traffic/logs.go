@@ -247,7 +247,7 @@ func CheckRejects(totals accesslog.Totals, format string, first []accesslog.Reje
 	if totals.Valid > 0 && (totals.RejectedShare() <= maxRejectedShare || totals.Failed <= maxRejectedLines) {
 		return nil
 	}
-	text := fmt.Sprintf("lines do not match the format %q (%d of %d): give the right one with --format (FORMAT=), or --allow-rejects",
+	text := fmt.Sprintf("the format %q does not match this log (rejected lines: %d of %d): give the right one with --format (FORMAT=), or --allow-rejects",
 		format, totals.Failed, totals.Failed+totals.Valid)
 	for _, r := range first[:min(3, len(first))] {
 		text += fmt.Sprintf("\n  line %d: %s", r.Line, r.Mismatch.Error())
