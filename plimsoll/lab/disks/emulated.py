@@ -128,7 +128,7 @@ class Emulated:
             devices=("${disk_device}",),
             emulated=self.settings.words,
             size_bytes=self.settings.size_bytes,
-            cold=(COLD[0], *(import_anew(self.name, self.folder) if is_zfs else ()), COLD[1]),
+            cold=(COLD[0], *(reimport_pool(self.name, self.folder) if is_zfs else ()), COLD[1]),
             limit=tuple(self.limit()),
             unlimit=(set_limits(DiskSpeed(), "${disk_number}", "lift the disk's limits"),) if limits else (),
             group="${disk_group}" if limits else None,
@@ -298,7 +298,7 @@ def make_pool(settings: EmulatedDisk, pool: str, folder: str) -> list[Step]:
     ]
 
 
-def import_anew(pool: str, folder: str) -> list[Step]:
+def reimport_pool(pool: str, folder: str) -> list[Step]:
     """Return the steps that empty ZFS's cache: the pool is exported and imported."""
     away = ("sh", "-c", _EXPORT, "sh", f"{folder}/mnt", pool)
     again = ("zpool", "import", "-d", f"{folder}/dev", "-o", "cachefile=none", pool)

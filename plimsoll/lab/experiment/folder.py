@@ -173,7 +173,7 @@ def make_folder(lab: Lab) -> ExperimentFolder:
 
 
 class NoExperimentError(SettingsError):
-    """There is no such experiment yet."""
+    """The experiment does not exist yet."""
 
 
 def find_experiment(file: Path | None) -> ExperimentFolder:

@@ -151,7 +151,7 @@ class Groups:
             return {}
         newest = max(group.number for group in ended)
         last = self._reported.get(pool, newest)
-        # A pool that was imported anew may begin with a smaller number.
+        # A pool that was imported again may begin with a smaller number.
         since = [group for group in ended if group.number > last] if newest >= last else []
         self._reported[pool] = newest
         written = self._written[pool] = self._written.get(pool, 0) + sum(each.written_bytes for each in since)

@@ -39,7 +39,7 @@ def write_all(sink, data):
         view = view[os.write(sink, view) :]
 
 
-def made_anew(path):
+def recreate(path):
     # type: (str) -> int
     """Open `path` for writing: a file of its own, even if a round before, or somebody else, left one there.
 
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("command", nargs="+", metavar="COMMAND")
     asked = parser.parse_args()
     receiver = subprocess.Popen(asked.into, stdin=subprocess.PIPE) if asked.into else None  # noqa: S603
-    sink = receiver.stdin.fileno() if receiver and receiver.stdin else made_anew(asked.to)
+    sink = receiver.stdin.fileno() if receiver and receiver.stdin else recreate(asked.to)
     sender = subprocess.Popen(asked.command, stdout=subprocess.PIPE)  # noqa: S603
     signal.signal(signal.SIGTERM, end)
     assert sender.stdout  # noqa: S101 it is a pipe

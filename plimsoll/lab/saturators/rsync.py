@@ -33,7 +33,7 @@ from plimsoll.lab.saturators.sinks import (
 )
 from plimsoll.lab.steps.step import Check, Remains, is_folder, unless
 
-_LOOK_S = 600.0
+_CHECK_S = 600.0
 _SSH_FAILED = 255  # which the check of the sink's host reports
 # As --info=progress2 prints it without separators: `  22183936  36%   19.45MB/s    0:00:01 (xfr#1, …)`.
 _PROGRESS = re.compile(r"^ *(?P<bytes>[0-9]{1,18}) +[0-9]{1,3}% ", re.ASCII)
@@ -160,7 +160,7 @@ def _checks(settings: Rsync) -> list[Check]:
             Check(
                 f"saturator.sink.into: {settings.folder} does not fit into {sink.into}",
                 fits,
-                _LOOK_S,
+                _CHECK_S,
                 ours=True,
             ),
         ]

@@ -108,7 +108,7 @@ def folder_checks(sink: StrictModel) -> list[Check]:
 
 
 def sink_checks(sink: AnySink, of_zfs: bool) -> list[Check]:
-    """Return what is to be looked at before something is sent to `sink`; `of_zfs`: `into` is a dataset."""
+    """Return what must hold before something is sent to `sink`; `of_zfs`: `into` is a dataset."""
     if isinstance(sink, RamDiskSink):
         return [
             is_folder("saturator.sink.folder", sink.folder),

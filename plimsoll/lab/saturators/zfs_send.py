@@ -207,7 +207,7 @@ def processes(settings: ZfsStream) -> int:
 
 
 def stream_checks(settings: ZfsStream) -> list[Check]:
-    """Return what is to be looked at before a dataset is sent."""
+    """Return what must hold before a dataset is sent."""
     named = [] if settings.dataset == CLONE else [is_dataset("saturator.dataset", settings.dataset)]
     return [*named, *sink_checks(settings.sink, of_zfs=True)]
 

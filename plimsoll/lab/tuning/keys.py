@@ -22,7 +22,7 @@ from plimsoll.lab.names import (
 )
 from plimsoll.lab.steps.step import Command
 
-# Of the scheduler mq-deadline, in its own folder: a scheduler that is chosen anew starts with its defaults.
+# Of the scheduler mq-deadline, in its own folder: a scheduler that is chosen again starts with its defaults.
 SCHEDULERS_OWN = ("fifo_batch", "front_merges", "read_expire", "write_expire")
 # Properties that hold for data that are there already, too. All others hold for what is written later.
 AT_ONCE = frozenset({"primarycache", "secondarycache", "atime", "relatime", "logbias", "sync"})

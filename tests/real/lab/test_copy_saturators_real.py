@@ -72,8 +72,8 @@ def option_file(folder: Path, database: MariaDB, password: str = SECRET) -> Path
 
 async def driven(machine: LocalMachine, settings: Any, events: list[dict[str, Any]], condition: Any) -> None:
     """The saturator at work until `condition` is awaited, then stopped."""
-    for look in find_saturator_kind(settings).checks(settings):
-        await machine.run(look.words)
+    for one in find_saturator_kind(settings).checks(settings):
+        await machine.run(one.words)
     busy = make_saturator(machine, settings, BY, events.append)
     await busy.start()
     try:
@@ -199,8 +199,8 @@ def test_what_keeps_a_database_from_being_dumped_is_said_before(
     option_file(tmp_path, database, password)
 
     async def life(machine: LocalMachine) -> None:
-        look = find_saturator_kind(settings).checks(settings)[-1]
-        answer = await machine.run(look.words, check=False)
+        one = find_saturator_kind(settings).checks(settings)[-1]
+        answer = await machine.run(one.words, check=False)
         assert answer.status == 1 and problem in answer.err
         busy = make_saturator(machine, settings, BY, lambda event: None)
         assert isinstance(busy, Runner)

@@ -125,7 +125,7 @@ def test_a_scrub_of_somebody_else_goes_on(work: Path) -> None:
         assert busy.failure and "let it end" in busy.failure
         assert "in progress" in scan(pool)
         checks = find_saturator_kind(settings).checks(settings)
-        answers = [(await machine.run(look.words, check=False)).status for look in checks]
+        answers = [(await machine.run(one.words, check=False)).status for one in checks]
         assert answers == [0, 1], "lab check says it too"
         await clear(machine, disk.find)
 
@@ -183,10 +183,10 @@ def test_what_is_new_goes_to_another_pool(
         zfs("fs", "snapshot", f"{at.dataset}@mine")
         sink = (host if to == "remote" else {"to": "local"}) | {"into": f"{second}/backup"}
         settings = {"kind": "zfs-replicate", "interval_s": 1, "keep": 2, "sink": sink}
-        for look in find_saturator_kind(
+        for one in find_saturator_kind(
             named := SETTINGS.validate_python(settings | {"dataset": at.dataset})
         ).checks(named):
-            await machine.run(look.words)
+            await machine.run(one.words)
         busy = make_saturator(machine, aim_saturator(SETTINGS.validate_python(settings), at), BY, note)
         await busy.start()
         try:

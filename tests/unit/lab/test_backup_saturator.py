@@ -339,7 +339,7 @@ def test_backups_on_a_server_are_found(status: int, found: list[str], says: str)
 def test_lab_check_looks_at_the_node(node: ProxmoxNode) -> None:
     def wrong(given_: dict[str, Any]) -> list[str]:
         checks = BACKUP.checks(settings_of(given_))
-        return [look.problem.partition(": ")[0] for look in checks if node.run(look.words).returncode]
+        return [one.problem.partition(": ")[0] for one in checks if node.run(one.words).returncode]
 
     assert wrong(STORAGE) == []
     (node.folder / "guest").unlink()

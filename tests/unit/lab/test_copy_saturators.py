@@ -198,7 +198,7 @@ def test_lab_check_asks_the_database(said: str, status: int, problem: str, says:
     sink = {"to": "folder", "folder": str(tmp_path)}
     given_ = {"kind": "database-dump", "program": [f"{program}-dump"], "databases": ["forum"], "sink": sink}
     checks = database_dump.DATABASE_DUMP.checks(settings_of(given_))
-    done = [subprocess.run(look.words, capture_output=True, text=True, check=False) for look in checks]
+    done = [subprocess.run(one.words, capture_output=True, text=True, check=False) for one in checks]
     assert [one.returncode for one in done] == [0, 0, 1 if problem else 0], says
     assert problem in done[-1].stderr
     assert "schema_name IN ('forum')" in (tmp_path / "asked").read_text()
@@ -210,7 +210,7 @@ def test_a_client_elsewhere_is_asked_there() -> None:
         settings = settings_of(
             {"kind": "database-dump", "sink": sink, "defaults_file": "/root/x.cnf", **given_}
         )
-        return [look.words for look in database_dump.DATABASE_DUMP.checks(settings)]
+        return [one.words for one in database_dump.DATABASE_DUMP.checks(settings)]
 
     program, query = asked(program=["ssh", "db", "mysqldump"])
     assert program[-1] == "ssh"
@@ -224,9 +224,9 @@ def test_a_client_elsewhere_is_asked_there() -> None:
 def test_room_for_a_copy(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x" * 100_000)
     fits = next(
-        look
-        for look in rsync.RSYNC.checks(settings_of(LOCAL | {"folder": str(tmp_path)}))
-        if "fit" in look.problem
+        one
+        for one in rsync.RSYNC.checks(settings_of(LOCAL | {"folder": str(tmp_path)}))
+        if "fit" in one.problem
     )
     for free, status in ((10_000, 1), (10_000_000, 0)):
         words = [*fits.words[:5], "printf", f"head\\na b c {free} d\\n"]
@@ -310,5 +310,5 @@ def test_one_obstacle_is_told_once(tmp_path: Path) -> None:
     checks = rsync.RSYNC.checks(settings_of(REMOTE | {"folder": "@clone"}))
     for status, wrong in ((255, 1), (127, 3), (0, 0)):
         environment = {"PATH": f"{tmp_path}:/bin:/usr/bin", "STATUS": str(status)}
-        done = [subprocess.run(look.words, env=environment, check=False).returncode for look in checks]
+        done = [subprocess.run(one.words, env=environment, check=False).returncode for one in checks]
         assert sum(map(bool, done)) == wrong

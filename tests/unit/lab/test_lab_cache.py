@@ -114,7 +114,7 @@ def test_lab_check_looks_whether_a_cache_that_others_share_can_be_emptied() -> N
         assert backend.disk
         looked[name] = can_be_cold(make_disk(backend.disk, Label("lab"), "b0", "/w").place(), "b0")
     assert looked["own"] == looked["ext4"] == []
-    assert [look.problem for look in looked["pool"]] == ["cache: cold is not possible on b0"]
+    assert [one.problem for one in looked["pool"]] == ["cache: cold is not possible on b0"]
 
 
 class Host:

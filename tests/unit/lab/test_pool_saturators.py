@@ -357,7 +357,7 @@ def test_the_pool_of_the_clone_is_scrubbed_unless_another_is_named() -> None:
     assert aim_saturator(SETTINGS.validate_python({"kind": "scrub"}), at).pool == "tank"  # type: ignore[attr-defined]
     named = SETTINGS.validate_python({"kind": "scrub", "pool": "rust"})
     assert aim_saturator(named, at) == named
-    assert [look.problem.split(":")[0] for look in find_saturator_kind(named).checks(named)] == [
+    assert [one.problem.split(":")[0] for one in find_saturator_kind(named).checks(named)] == [
         "saturator.pool"
     ] * 2
     assert RESILVER.checks(SETTINGS.validate_python({"kind": "resilver"})) == []

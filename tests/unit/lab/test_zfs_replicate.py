@@ -162,8 +162,8 @@ def test_a_clone_is_not_received_into_itself() -> None:
 )
 def test_what_lab_check_looks_at(settings: Any, keys: list[str]) -> None:
     checks = ZFS_REPLICATE.checks(settings)
-    assert [look.problem.split(":")[0] for look in checks] == keys
-    over_ssh = [look.words[0] == "ssh" for look in checks]
+    assert [one.problem.split(":")[0] for one in checks] == keys
+    over_ssh = [one.words[0] == "ssh" for one in checks]
     assert all(over_ssh) == (settings.sink.to == "remote")
 
 

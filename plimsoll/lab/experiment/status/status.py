@@ -48,8 +48,8 @@ def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) ->
         plimsoll lab status examples/one-machine.yml --watch
         plimsoll lab status results/one-machine-20261121T040512Z --json | jq .ends_at
 
-    Exit codes: 0 it runs, or all runs are finished; 1 nothing runs, and not all runs are finished; 2 there
-    is no such experiment.
+    Exit codes: 0 it runs, or all runs are finished; 1 nothing runs, and not all runs are finished; 2 the
+    experiment does not exist.
     """  # noqa: D301 \b is click's: keep these lines as they are
     watched = StatusReader(find_experiment(file))
     with contextlib.suppress(OSError):
