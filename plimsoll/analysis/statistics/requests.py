@@ -113,8 +113,8 @@ class CountedRequests:
 def failure_mask(records: Records) -> NDArray[np.bool_]:
     """Return which of `records`, shape (n,), are failures: without a whole response, or answered wrongly.
 
-    A wrong answer is a status of 500 or more where the log has none, 429 where the log has another, and one
-    of 400 or more where the log has one below 400.
+    A wrong answer is a status of 500 or more where the log has a lower one or none, 429 where it has another
+    or none, and one of 400 or more where it has one below 400.
     """
     failures: NDArray[np.bool_] = records["error"] != 0
     refused = records["status"] >= CLIENT_ERROR
