@@ -27,8 +27,14 @@ from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import is_figure, plotly_text, printable
 from plimsoll.common.units import ABSENT, at_least, counted, milliseconds, seconds, significant
 from plimsoll.lab.experiment.folder import ExperimentFolder
-from plimsoll.lab.experiment.status.running import BINS, NEVER_BIN, bin_of, p999_bin, upper_us
-from plimsoll.lab.experiment.status.running import LAB_EVENTS_FILE as LAB_EVENTS_FILE
+from plimsoll.lab.experiment.status.running import (
+    BINS,
+    LAB_EVENTS_FILE,
+    NEVER_BIN,
+    bin_of,
+    p999_bin,
+    upper_us,
+)
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.status.watch import StatusReader
 from plimsoll.rundir.events import Event, Span, parsed_event, spans

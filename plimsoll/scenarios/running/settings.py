@@ -316,7 +316,8 @@ def click_options(model: type[BaseModel]) -> list[click.Option]:
         if value_type(field) is bool:
             options.append(click.Option([flag(name), name], is_flag=True, default=None, help=text))
             continue
-        shown = "" if field.is_required() or _is_described(field.default) else f" Default: {field.default}."
+        default = f"{field.default:g}" if isinstance(field.default, float) else field.default
+        shown = "" if field.is_required() or _is_described(field.default) else f" Default: {default}."
         option = click.Option(
             [flag(name), name],
             metavar=_METAVARS.get(value_type(field), "TEXT"),
