@@ -45,19 +45,16 @@ class ScriptedProcess:
         return await self.wait()
 
 
-class ScriptedMachine:
-    """`answer` gives status, output and errors of what is run, `begun` the processes that are started."""
+class NotingMachine:
+    """Runs nothing: it notes what it is to run and to start, and `result_of` makes up what comes of it."""
 
-    name = "scripted"
+    name: str
 
-    def __init__(
-        self,
-        answer: Answer = lambda command: (0, "", ""),
-        begun: Callable[[Sequence[str]], ScriptedProcess] = lambda command: ScriptedProcess([], None),
-    ) -> None:
-        self._answer, self._begun = answer, begun
-        self.commands: list[tuple[str, ...]] = []
-        self.processes: list[ScriptedProcess] = []
+    def __init__(self) -> None:
+        self.ran: list[tuple[str, ...]] = []
+
+    def result_of(self, command: Sequence[str], stdin: bytes | None) -> CommandResult:
+        raise NotImplementedError
 
     async def run(
         self,
@@ -67,22 +64,40 @@ class ScriptedMachine:
         timeout_s: float = 60.0,
         check: bool = True,
     ) -> CommandResult:
-        self.commands.append(tuple(command))
-        status, out, err = self._answer(command)
-        if check and status:
-            raise MachineError(self.name, f"ended with status {status}", command, err, status)
-        return CommandResult(tuple(command), status, out, err)
-
-    async def start(self, command: Sequence[str]) -> ScriptedProcess:
-        self.commands.append(tuple(command))
-        self.processes.append(self._begun(command))
-        return self.processes[-1]
+        self.ran.append(tuple(command))
+        done = self.result_of(command, stdin)
+        if check and done.status:
+            raise MachineError(self.name, f"ended with status {done.status}", command, done.err, done.status)
+        return done
 
     async def read_text(self, path: str) -> str:
         raise MachineError(self.name, f"{path} cannot be read")
 
     async def close(self) -> None:
         pass
+
+
+class ScriptedMachine(NotingMachine):
+    """`answer` gives status, output and errors of what is run, `begun` the processes that are started."""
+
+    name = "scripted"
+
+    def __init__(
+        self,
+        answer: Answer = lambda command: (0, "", ""),
+        begun: Callable[[Sequence[str]], ScriptedProcess] = lambda command: ScriptedProcess([], None),
+    ) -> None:
+        super().__init__()
+        self._answer, self._begun = answer, begun
+        self.processes: list[ScriptedProcess] = []
+
+    def result_of(self, command: Sequence[str], stdin: bytes | None) -> CommandResult:
+        return CommandResult(tuple(command), *self._answer(command))
+
+    async def start(self, command: Sequence[str]) -> ScriptedProcess:
+        self.ran.append(tuple(command))
+        self.processes.append(self._begun(command))
+        return self.processes[-1]
 
 
 BenchAnswer = tuple[int, str, str]  # status, output, errors
@@ -108,8 +123,6 @@ def bench_machine(
 
 # A machine whose files and programs are tables.
 
-FileAnswer = Callable[[tuple[str, ...], bytes | None], CommandResult | None]
-
 
 class FakeProcess:
     """A process that wrote its lines at once, and ends when it is told to."""
@@ -133,42 +146,33 @@ class FakeProcess:
         return 143
 
 
-class FakeMachine:
+class FakeMachine(NotingMachine):
     """Reads `files` through the script that the lab has for it; `tee` writes them; the rest is `answers`."""
 
+    name = "far"
+
     def __init__(self, files: dict[str, str] | None = None, answers: dict[str, str] | None = None) -> None:
-        self.name = "far"
+        super().__init__()
         self.files, self.answers = files or {}, answers or {}
-        self.ran: list[tuple[str, ...]] = []
         self.refuses: Callable[[tuple[str, ...], bytes | None], bool] = lambda _command, _stdin: False
         self.process = FakeProcess([])
 
-    async def run(
-        self,
-        command: Sequence[str],
-        *,
-        stdin: bytes | None = None,
-        timeout_s: float = 60.0,
-        check: bool = True,
-    ) -> CommandResult:
+    def result_of(self, command: Sequence[str], stdin: bytes | None) -> CommandResult:
         line = tuple(command)
-        self.ran.append(line)
         if self.refuses(line, stdin):
-            raise MachineError(self.name, "ended with status 1", line, "Invalid argument", 1)
+            return CommandResult(line, 1, "", "Invalid argument")
         if line[:2] == ("sh", "-c"):
             out = "\x1e" + "".join(self.files.get(path, "") + "\x1e" for path in line[4:])
             return CommandResult(line, 0, out, "")
         if line[0] == "tee":
             assert stdin is not None
             if line[1] not in self.files:
-                raise MachineError(self.name, "ended with status 1", line, "No such file or directory", 1)
+                return CommandResult(line, 1, "", "No such file or directory")
             self.files[line[1]] = stdin.decode()
             return CommandResult(line, 0, stdin.decode(), "")
         for start, out in self.answers.items():
             if " ".join(line).startswith(start):
                 return CommandResult(line, 0, out, "")
-        if check:
-            raise MachineError(self.name, "ended with status 127", line, "not found", 127)
         return CommandResult(line, 127, "", "not found")
 
     async def start(self, command: Sequence[str]) -> FakeProcess:
@@ -176,12 +180,7 @@ class FakeMachine:
         return self.process
 
     async def read_text(self, path: str) -> str:
-        if path not in self.files:
-            raise MachineError(self.name, f"{path} cannot be read")
-        return self.files[path]
-
-    async def close(self) -> None:
-        return None
+        return self.files[path] if path in self.files else await super().read_text(path)
 
     @property
     def changes(self) -> list[str]:
@@ -209,21 +208,14 @@ PLACE = JournalPlace("plimsoll-lab--a", "experiment lab in /results/lab-1")
 class TunedHost(FakeMachine):
     """A FakeMachine that keeps journals of tunings, as its shell would."""
 
-    async def run(
-        self,
-        command: Sequence[str],
-        *,
-        stdin: bytes | None = None,
-        timeout_s: float = 60.0,
-        check: bool = True,
-    ) -> CommandResult:
-        if command[:2] != ["sh", "-c"] or command[2] not in vars(apply).values():
-            return await super().run(command, stdin=stdin, timeout_s=timeout_s, check=check)
-        line, path = tuple(command), command[4]
-        self.ran.append(line)
+    def result_of(self, command: Sequence[str], stdin: bytes | None) -> CommandResult:
+        line = tuple(command)
+        if line[:2] != ("sh", "-c") or line[2] not in vars(apply).values():
+            return super().result_of(command, stdin)
+        path = line[4]
         if self.refuses(line, stdin):
             return CommandResult(line, 1, "", "Read-only file system")
-        match command[2]:
+        match line[2]:
             case apply._WRITE if path in self.files:
                 return CommandResult(line, 73, "", "")
             case apply._WRITE:

@@ -326,10 +326,10 @@ def scrub(seed: int, seconds: int = 600) -> World:
 
 def page_cache(seed: int, seconds: int = 600) -> World:
     """Dirty pages reach their limit, and who writes has to wait until the disk has taken them."""
-    world = usual(seed, seconds)
-    full = world.episodes(50, 5, 15)
-    world.raise_(
-        full,
+    return _plant(
+        usual(seed, seconds),
+        (50, 5, 15),
+        (500, 4000),
         memory__dirty_bytes=(1.5e9, 2.5e9),
         memory__writeback_bytes=(2e8, 6e8),
         pressure__memory_some_percent=(8, 40),
@@ -341,36 +341,43 @@ def page_cache(seed: int, seconds: int = 600) -> World:
         cpu__blocked_count=(5, 20),
         php__queue_count=(2, 12),
     )
-    _hold(world, full, 500, 4000)
-    return world
 
 
 def row_lock(seed: int, seconds: int = 600) -> World:
     """A long transaction holds rows that every visitor wants to write."""
-    world = usual(seed, seconds)
-    locked = world.episodes(50, 4, 12)
-    world.raise_(
-        locked,
+    return _plant(
+        usual(seed, seconds),
+        (50, 4, 12),
+        (500, 5000),
         mariadb__row_lock_waits_per_s=(4, 20),
         mariadb__threads_running_count=(10, 40),
         php__queue_count=(2, 15),
         php__active_count=(5, 20),
     )
-    _hold(world, locked, 500, 5000)
-    return world
 
 
 def php_pool(seed: int, seconds: int = 600) -> World:
     """Two PHP workers, and at times visitors for ten: they queue."""
-    world = usual(seed, seconds)
-    rush = world.episodes(50, 4, 12)
-    world.raise_(
-        rush,
+    return _plant(
+        usual(seed, seconds),
+        (50, 4, 12),
+        (300, 3000),
         php__queue_count=(3, 20),
         cpu__user_percent=(10, 40),
         pressure__cpu_some_percent=(5, 30),
     )
-    _hold(world, rush, 300, 3000)
+
+
+def _plant(
+    world: World,
+    episodes_s: tuple[float, float, float],
+    hold_ms: tuple[float, float],
+    **factors: tuple[float, float],
+) -> World:
+    """Return the world with a cause in episodes, each of which raises columns and holds up requests."""
+    during = world.episodes(*episodes_s)
+    world.raise_(during, **factors)
+    _hold(world, during, *hold_ms)
     return world
 
 

@@ -194,7 +194,7 @@ def machine(folder_exists: bool = False, fails: str = "") -> ScriptedMachine:
 
 
 def verbs(on: ScriptedMachine) -> list[str]:
-    return ["fio" if "fio" in words else words[0] for words in on.commands]
+    return ["fio" if "fio" in words else words[0] for words in on.ran]
 
 
 def test_it_is_measured_kept_and_cleaned_up(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_it_is_measured_kept_and_cleaned_up(tmp_path: Path) -> None:
     assert verbs(on) == ["mkdir", "df", "fio", "fio", "rm", "rmdir"]
     assert [cell.key for cell in cells] == list(FEW.cases_by_key("/srv/disk"))
     assert read_cells(tmp_path / "c") == cells
-    ran = [list(words) for words in on.commands if words[0] != "df"]
+    ran = [list(words) for words in on.ran if words[0] != "df"]
     assert ran == commands(FEW, FEW.cells), "as the plan has it"
     assert ran[-2] == ["rm", "-f", "--", f"{OWN}/plimsoll.0.0", f"{OWN}/plimsoll.1.0"], "each by its name"
 

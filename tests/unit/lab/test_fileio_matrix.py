@@ -27,7 +27,7 @@ def machine(folder_exists: bool = False, free: int = 1 << 30, fails: str = "") -
 
 
 def verbs(on: ScriptedMachine) -> list[str]:
-    return [command[-1] if "sysbench" in command else command[0] for command in on.commands]
+    return [command[-1] if "sysbench" in command else command[0] for command in on.ran]
 
 
 def test_a_matrix_is_prepared_run_and_cleaned_up(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_each_clone_has_one_volume(factor: str, values: list[Any], rigs: list[st
 def test_the_commands_of_a_plan_are_those_that_are_run(tmp_path: Path) -> None:
     on = machine()
     asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
-    ran = [list(words) for words in on.commands if words[0] not in ("df", "find")]
+    ran = [list(words) for words in on.ran if words[0] not in ("df", "find")]
     assert ran == commands(SMALL, SMALL.cells)
     prepared = sum(words[-1] == "prepare" for words in ran)
     assert prepared * SMALL.file_size == written_bytes(SMALL, SMALL.cells) == 128 << 20

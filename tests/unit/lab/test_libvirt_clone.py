@@ -182,11 +182,10 @@ class Host(FakeMachine):
         )
         self.status = status
 
-    async def run(self, command: Sequence[str], **keys: Any) -> CommandResult:
+    def result_of(self, command: Sequence[str], stdin: bytes | None) -> CommandResult:
         if self.status and "virsh" in command:
-            self.ran.append(tuple(command))
             return CommandResult(tuple(command), self.status, "", "failed to connect")
-        return await super().run(command, **keys)
+        return super().result_of(command, stdin)
 
 
 def prepared(host: Host, place: Place | None = None, **keys: Any) -> Libvirt:

@@ -113,7 +113,7 @@ def test_file_waits_are_asked_for_where_they_can_be_had(
     out: str, err: str, status: int, waits: bool, said: list[str]
 ) -> None:
     class Host(FakeMachine):
-        async def run(self, command: Sequence[str], **_: object) -> CommandResult:
+        def result_of(self, command: Sequence[str], stdin: bytes | None) -> CommandResult:
             return CommandResult(tuple(command), status, out, err)
 
     settings = WithOwnKeys.model_validate({"mariadb": MariadbSettings(defaults_file="/root/lab.cnf")})

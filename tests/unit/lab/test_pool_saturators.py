@@ -202,7 +202,7 @@ def test_it_works_again_and_again_and_puts_back(kind: str) -> None:
     pool, folder = "plimsoll-move--hdd", "/srv/plimsoll-move--hdd"
     put_back = stop_command(pool, "l") if kind == "scrub" else detach_command(pool, folder)
     work = scrub_command(pool, "l") if kind == "scrub" else resilver_command(pool, folder)
-    assert machine.commands == [tuple(one) for one in (put_back, work, work, put_back)]
+    assert machine.ran == [tuple(one) for one in (put_back, work, work, put_back)]
 
 
 @pytest.mark.parametrize(

@@ -185,9 +185,7 @@ class Fiddled:
     @property
     def fio(self) -> list[str]:
         """What fio was told to do, in order."""
-        return [
-            word for words in self.machine.commands if "fio" in words for word in words if "--rw=" in word
-        ]
+        return [word for words in self.machine.ran if "fio" in words for word in words if "--rw=" in word]
 
 
 async def brought_about(

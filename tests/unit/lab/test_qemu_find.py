@@ -52,7 +52,7 @@ def test_process_volume_and_folder_are_found_and_their_backend() -> None:
         f"the folder /tank/lab/{NAME}",
     ]
     assert {one.backend for one in asyncio.run(clone().find(machine))} == {"hdd"}
-    assert all(words[0] in ("sh", "zfs", "find") for words in machine.commands)
+    assert all(words[0] in ("sh", "zfs", "find") for words in machine.ran)
 
 
 @pytest.mark.parametrize(

@@ -228,4 +228,4 @@ def test_the_others_start_and_stop_alike(settings: BtrfsSend | Fio) -> None:
     machine = asyncio.run(drive())
     assert machine.processes[0].stopped
     assert [event["phase"] for event in events if "phase" in event] == ["start", "stop"]
-    assert machine.commands[-1][0] in ("find", "rm"), "it cleans up at the end"
+    assert machine.ran[-1][0] in ("find", "rm"), "it cleans up at the end"
