@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.programs import LONGEST_S, ROOT, free_port, need
+from tests.support.programs import LONGEST_S, ROOT, free_port, need, skip_or_fail
 from tests.support.site import run
 
 # A kernel, BusyBox, and a site of three files on the disk.
@@ -55,17 +55,12 @@ def need_libvirt() -> None:
     """Skips the test where libvirt does not answer, fails it in the lab's own CI."""
     for program in ("virsh", "qemu-img", "qemu-system-x86_64", "busybox", "mke2fs"):
         need(program)
-    reason = ""
     if os.geteuid() != 0:
-        reason = "needs root"
-    elif "default" not in virsh("net-list", "--name").stdout.split():
-        reason = "libvirt with its network does not answer: tools/need-libvirt starts it"
-    elif not (KERNEL / "boot").is_dir():
-        reason = "there is no kernel for guests: tools/need-libvirt fetches it"
-    if reason and os.environ.get("CI") == "true" and os.environ.get("PLIMSOLL_LAB") == "1":
-        pytest.fail(reason)
-    if reason:
-        pytest.skip(reason)
+        skip_or_fail("needs root")
+    if "default" not in virsh("net-list", "--name").stdout.split():
+        skip_or_fail("libvirt with its network does not answer: tools/need-libvirt starts it")
+    if not (KERNEL / "boot").is_dir():
+        skip_or_fail("there is no kernel for guests: tools/need-libvirt fetches it")
 
 
 def virsh(*words: str) -> subprocess.CompletedProcess[str]:
@@ -220,7 +215,7 @@ class ZfsVm:
         return [line.strip() for line in lines if mark in line and "ps -eo" not in line]
 
 
-def started(folder: Path) -> ZfsVm:
+def start_zfs_vm(folder: Path) -> ZfsVm:
     """Build the image if need be, and start a machine from it. Skips where that cannot be done.
 
     PLIMSOLL_ZFS_VM=FOLDER:PORT:PORT takes one that runs, to write tests.
@@ -257,7 +252,7 @@ def started(folder: Path) -> ZfsVm:
     return machine
 
 
-def stop(machine: ZfsVm) -> None:
+def stop_zfs_vm(machine: ZfsVm) -> None:
     """Cut its power, unless it was there before."""
     if "PLIMSOLL_ZFS_VM" not in os.environ:
         subprocess.run([TOOLS / "stop", "--now", machine.folder], timeout=LONGEST_S, check=True)

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -21,7 +22,7 @@ REPLAY = ROOT / "bin" / "replay"
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LONGEST_S = 1200  # a measure of nothing: it only ends what hangs
 Replay = Callable[..., subprocess.CompletedProcess[str]]
-_ROW = re.compile(r"^(Test \d+|Totals) +(\d+) +(\d+) +(\S+) +(\S+) ", re.MULTILINE)
+_GRINDER_ROW = re.compile(r"^(Test \d+|Totals) +(\d+) +(\d+) +(\S+) +(\S+) ", re.MULTILINE)
 
 
 def eventually(holds: Callable[[], object], most_s: float = LONGEST_S) -> bool:
@@ -48,9 +49,11 @@ async def awaited(what: str, holds: Callable[[], object], most_s: float = LONGES
 def need(program: str | Path) -> str:
     """The program's path; skips the test where it is missing, fails it in the lab's own CI."""
     found = shutil.which(str(program))
-    if found:
-        return found
-    reason = f"{program} is not installed: make test-lab installs or builds it"
+    return found or skip_or_fail(f"{program} is not installed: make test-lab installs or builds it")
+
+
+def skip_or_fail(reason: str) -> NoReturn:
+    """Skips the test; fails it in the lab's own CI, where nothing may be missing."""
     if os.environ.get("CI") == "true" and os.environ.get("PLIMSOLL_LAB") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
@@ -79,7 +82,7 @@ def open_to_all(folder: Path) -> None:
 
 
 def jars(pom: Path, folder: Path) -> str:
-    """A class path of what `pom` depends on; skips the test where it cannot be had, fails it in CI."""
+    """A class path of what `pom` depends on; `skip_or_fail` where it cannot be had."""
     need("java")
     command = [
         need("mvn"),
@@ -92,10 +95,7 @@ def jars(pom: Path, folder: Path) -> str:
     ]
     got = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if got.returncode != 0 or not list(folder.glob("*.jar")):
-        reason = f"Maven brought nothing: {(got.stdout + got.stderr).strip()[-300:]}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        skip_or_fail(f"Maven brought nothing: {(got.stdout + got.stderr).strip()[-300:]}")
     return f"{folder}/*"
 
 
@@ -112,7 +112,7 @@ def killed(words: Sequence[str | Path], after_s: float) -> bool:
     return still
 
 
-def its_own_table(worker_log: Path) -> dict[str, tuple[str, str, str, str]]:
-    """Tests, errors, mean and deviation of each test, without those that enclose others, and of all."""
-    rows = _ROW.findall(worker_log.read_text())
+def grinder_table(worker_log: Path) -> dict[str, tuple[str, str, str, str]]:
+    """The Grinder's own tests, errors, mean and deviation of each test that encloses no other, and of all."""
+    rows = _GRINDER_ROW.findall(worker_log.read_text())
     return {name: (tests, errors, mean, deviation) for name, tests, errors, mean, deviation in rows}

@@ -12,7 +12,7 @@ import pytest
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.grinder import import_grinder
 from plimsoll.rundir.read import RunDirectory
-from tests.support.programs import ROOT, free_port, its_own_table, jars, need
+from tests.support.programs import ROOT, free_port, grinder_table, jars, need
 
 PEER = ROOT / "benchmarks" / "grinder"
 SCRIPT = ROOT / "tests" / "fixtures" / "grinder" / "http_script.py"
@@ -59,7 +59,7 @@ def test_the_import_says_what_the_grinder_says(tmp_path: Path, site: str) -> Non
         imported = import_grinder([log], tmp_path / "results")
         opened = RunDirectory.open(imported.directory)
         ours = measure_figures(opened).total.grinder
-        tests, errors, mtt, ttsd = its_own_table(log.with_name(log.name.replace("-data", "")))["Totals"]
+        tests, errors, mtt, ttsd = grinder_table(log.with_name(log.name.replace("-data", "")))["Totals"]
         assert (ours.tests, ours.errors) == (int(tests), int(errors))
         assert (f"{ours.mtt_ms:.2f}", f"{ours.ttsd_ms:.2f}") == (mtt, ttsd)
         assert "Front page" in opened.routes and imported.is_whole

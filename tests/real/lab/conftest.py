@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.guests import ZfsVm, started, stop
+from tests.support.guests import ZfsVm, start_zfs_vm, stop_zfs_vm
 from tests.support.programs import REPLAY, need
 
 
 @pytest.fixture(scope="session")
 def vm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZfsVm]:
     need(REPLAY)
-    machine = started(tmp_path_factory.mktemp("zfs-vm"))
+    machine = start_zfs_vm(tmp_path_factory.mktemp("zfs-vm"))
     yield machine
-    stop(machine)
+    stop_zfs_vm(machine)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.lab.schedule.timers import local_zone
-from tests.support.programs import LONGEST_S, ROOT, wait_for
+from tests.support.programs import LONGEST_S, ROOT, skip_or_fail, wait_for
 from tests.support.stand_ins import program
 
 
@@ -30,9 +30,7 @@ def _put(text: bytes | None) -> None:
 def cron() -> Iterator["subprocess.Popen[bytes]"]:
     """The daemon, while a crontab of root's is made that is put back."""
     if not shutil.which("crontab") or not shutil.which("cron") or os.geteuid() != 0:
-        if os.environ.get("CI") == "true":
-            pytest.fail("cron is not installed, or we are not root")
-        pytest.skip("needs cron and root")
+        skip_or_fail("needs cron and root")
     before = _crontab()
     # `schedule install --cron` refuses a machine where no cron runs.
     cron = subprocess.Popen(["/usr/sbin/cron", "-f"], stderr=subprocess.PIPE)

@@ -15,8 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from plimsoll.analysis.report import make_report
-from tests.support.chromium import MUST_RUN
-from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need
+from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need, skip_or_fail
 from tests.support.rundir import records, traffic, write_run
 from tests.unit.report.test_page import HOSTILE, hostile_run
 
@@ -75,9 +74,7 @@ class Tab:
 @pytest.fixture(scope="module")
 def axe() -> str:
     if not AXE.exists():
-        if MUST_RUN:
-            pytest.fail("axe-core is not in tools/node, and CI needs it: make lint installs it")
-        pytest.skip("axe-core is not in tools/node: make lint installs it")
+        skip_or_fail("axe-core is not in tools/node: make lint installs it")
     return AXE.read_text(encoding="utf-8")
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +15,9 @@ from playwright.sync_api import Browser
 from plimsoll.analysis.signoff.pdf import PrintingError, print_command, print_pdf
 from plimsoll.cli import main
 from plimsoll.common.programs import find_chromium
-from tests.support.chromium import MUST_RUN, Opened
+from tests.support.chromium import Opened
 from tests.support.comparable import BACKENDS, change, gates, run, runs_of, signed_off, write_both
-from tests.support.programs import DOCS
+from tests.support.programs import DOCS, need
 from tests.unit.compare.test_compare_command import hostile_sides
 from tests.unit.report.test_page import HOSTILE
 
@@ -101,11 +100,7 @@ def test_on_paper_all_that_a_decision_takes_is_on_the_first_page_and_the_sum_on_
 
 def _pages(pdf: Path) -> list[str]:
     """Return the words on every page."""
-    if shutil.which("pdftotext") is None:
-        if MUST_RUN:
-            pytest.fail("no pdftotext on the path, and CI with PLIMSOLL_LAB=1 needs one")
-        pytest.skip("no pdftotext on the path (Debian: poppler-utils)")
-    command = ["pdftotext", "-layout", str(pdf), "-"]
+    command = [need("pdftotext"), "-layout", str(pdf), "-"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return said.split("\f")[:-1]
 

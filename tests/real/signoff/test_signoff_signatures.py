@@ -1,6 +1,5 @@
 """Signatures of sign-offs: whose they are, whether they still hold, and that no password is ever ours."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -16,8 +15,7 @@ from plimsoll.analysis.signoff.seal import (
     write_manifest,
 )
 from tests.support.comparable import BACKENDS, gates, run, signed_off, stand_in_browser, write_both
-
-MUST_RUN = os.environ.get("CI") == "true" and os.environ.get("PLIMSOLL_LAB") == "1"
+from tests.support.programs import need
 
 
 @pytest.fixture(autouse=True)
@@ -37,11 +35,7 @@ def test_no_password_is_on_a_command_line() -> None:
 
 def keygen(path: Path, password: str = "") -> Path:
     """Make a key; the password is one of a test."""
-    if shutil.which("ssh-keygen") is None:
-        if MUST_RUN:
-            pytest.fail("no ssh-keygen on the path, and CI with PLIMSOLL_LAB=1 needs one")
-        pytest.skip("no ssh-keygen on the path")
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", password, "-C", "", "-f", str(path)]
+    command = [need("ssh-keygen"), "-q", "-t", "ed25519", "-N", password, "-C", "", "-f", str(path)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     return path
 

@@ -17,7 +17,7 @@ from plimsoll.analysis.exchange.grinder import import_grinder
 from plimsoll.analysis.exchange.importing import ImportResult
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
-from tests.support.programs import REPLAY, ROOT, its_own_table, need
+from tests.support.programs import REPLAY, ROOT, grinder_table, need
 from tests.support.rundir import load_records
 
 LOGS = ROOT / "tests" / "fixtures" / "grinder"
@@ -51,7 +51,7 @@ def statistics(imported: ImportResult) -> RunStatistics:
 
 @pytest.mark.parametrize("worker", ["load-0", "load-1", "plain-0"])
 def test_its_own_table_says_the_same(tmp_path: Path, worker: str) -> None:
-    table = its_own_table(LOGS / f"{worker}.log")
+    table = grinder_table(LOGS / f"{worker}.log")
     imported = import_grinder([LOGS / f"{worker}-data.log"], tmp_path)
     opened, figures = RunDirectory.open(imported.directory), statistics(imported)
     ours = {"Totals": figures.total.grinder}
