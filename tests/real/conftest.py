@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.disks import left, remove_all
+from tests.support.disks import left_of_tests, remove_all
 from tests.support.programs import REPLAY, Replay, need, open_to_all
 from tests.support.servers import Nginx, Sshd
 from tests.support.site import Filled, Site, end_site, filled_site, need_docker, running_site, start_site
@@ -55,7 +55,7 @@ def work(tmp_path: Path) -> Iterator[Path]:
     """The lab's own folder; nothing of a disk is there at the end."""
     folder = tmp_path / "work"
     yield folder
-    remains = left(folder)
+    remains = left_of_tests(folder)
     if remains:
         remove_all(folder)
     assert remains == []

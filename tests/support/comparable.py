@@ -1,6 +1,5 @@
 """Small experiments whose truth is known, nights of them, and compare, regress and signoff on them."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -79,12 +78,6 @@ def write_both(
 
 def runs_of(folder: Path, backend: str = "nvme") -> list[Path]:
     return sorted((folder / "runs").glob(f"*--{backend}--*"))
-
-
-def change(path: Path, **keys: Any) -> None:
-    """Change keys of run.json."""
-    facts = json.loads((path / "run.json").read_text())
-    (path / "run.json").write_text(json.dumps(facts | keys))
 
 
 def separated(folder: Path, ratio: float = 1.0, repeats: int = 4) -> tuple[Path, Path]:
@@ -184,11 +177,11 @@ GATES = """gates:
 BACKENDS = ("--baseline", "sata", "--candidate", "nvme")
 
 
-def run(*arguments: str | Path) -> Result:
+def sign_off(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["signoff", *map(str, arguments)])
 
 
-def gates(folder: Path, text: str = GATES) -> Path:
+def write_gates(folder: Path, text: str = GATES) -> Path:
     path = folder / "limits.yml"
     path.write_text(text)
     return path
@@ -198,7 +191,9 @@ def signed_off(folder: Path, *further: str | Path, ratio: float = 1.0) -> Path:
     """Write an experiment and its sign-off; return the sign-off's folder."""
     write_both(folder / "experiment", ratio)
     out = folder / "signed"
-    result = run(folder / "experiment", *BACKENDS, "--gates", gates(folder), "--out", out, *further)
+    result = sign_off(
+        folder / "experiment", *BACKENDS, "--gates", write_gates(folder), "--out", out, *further
+    )
     assert result.exit_code in (0, 1), result.output
     return out
 

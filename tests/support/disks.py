@@ -109,7 +109,7 @@ async def first(machine: Machine, steps: Sequence[Step], count: int) -> None:
     await StepRunner(machine).do(steps[:count])
 
 
-def left(work: Path) -> list[str]:
+def left_of_tests(work: Path) -> list[str]:
     """Everything on this machine that bears the tests' label or lies in `work`."""
     loops = _out("losetup", "--list", "--json", "--output", "NAME,MAJ:MIN,BACK-FILE")
     devices = json.loads(loops)["loopdevices"] if loops else []

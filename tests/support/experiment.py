@@ -17,6 +17,7 @@ from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import RECORD, WARMUP, Records
 from plimsoll.rundir.write import RunWriter
+from tests.support.rundir import change
 
 BEFORE_S, DURING_S, AFTER_S = 20.0, 40.0, 20.0
 DISK = "like a rotating disk: 120 operations/s, 150 MB/s"
@@ -114,7 +115,7 @@ def _write_one(
             run.event(saturator, phase="stop", t_ns=stop_ns, bytes=1 << 33)
         run.finish("complete")
     storage = {"emulated": emulated, "clone": {"driver": "compose"}, "facts": facts_of_host(bool(emulated))}
-    rewrite(
+    change(
         path,
         experiment={"name": experiment, "run": number[0], "of": number[1]},
         storage=storage,
@@ -151,12 +152,6 @@ def write_experiment(
             )
     (folder / "latest").symlink_to(paths[-1].name)
     return paths
-
-
-def rewrite(path: Path, **keys: Any) -> None:
-    """Change keys of run.json."""
-    facts = json.loads((path / "run.json").read_text())
-    (path / "run.json").write_text(json.dumps(facts | keys))
 
 
 # With factors: each repeat in an order of its own.
@@ -201,7 +196,7 @@ def write_factorial(
             )
             goal = {} if goal_ms is None else {"goal_ms": goal_ms}
             experiment = {"name": "sweep", "run": number, "of": repeats * len(every), "levels": levels} | goal
-            rewrite(path, factors=point, experiment=experiment)
+            change(path, factors=point, experiment=experiment)
             found.append(path)
     return found
 
@@ -241,7 +236,7 @@ def write_articles(path: Path, backend: str, slower: float, repeat: int = 1, num
             at_s += float(random.exponential(0.3))
         run.event("zfs-send", phase="stop", t_ns=stop_s * 10**9)
         run.finish("complete")
-    rewrite(
+    change(
         path,
         experiment={"name": "articles", "run": number, "of": 12},
         started_at=f"2026-11-20T{number:02d}:00:00Z",
@@ -343,7 +338,7 @@ def write_scripted(
         run.finish("complete")
     hour = 2 * repeat + len(backend) % 2
     day = f"2026-11-{hour // 24 + 1:02d}T{hour % 24:02d}"
-    rewrite(path, started_at=f"{day}:00:00Z", ended_at=f"{day}:59:00Z")
+    change(path, started_at=f"{day}:00:00Z", ended_at=f"{day}:59:00Z")
     return path
 
 

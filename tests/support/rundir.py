@@ -125,6 +125,12 @@ def write_run(
     return path
 
 
+def change(path: Path, **keys: Any) -> None:
+    """Change keys of run.json."""
+    facts = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(facts | keys))
+
+
 def traffic(
     seconds: int = 600, rate: float = 60.0, seed: int = 1, stall_s: tuple[float, float] = (0, 0)
 ) -> np.ndarray:
@@ -169,27 +175,26 @@ def traffic(
 
 # Instances of one replay.
 
-OF = 4
+INSTANCES = 4
 SEQUENCE = ["0", "1/4", "1/2", "3/4", "1"]
-START = "2026-11-22T10:00:00.000000Z"
+INSTANCES_START = "2026-11-22T10:00:00.000000Z"
 LONG_AGO = 1_700_000_000
-ENGINE = ("cap_reached", "unsendable_h2")
 
 
 def shard_facts(index: int, **keys: Any) -> dict[str, Any]:
     return {
         "index": index,
-        "of": OF,
+        "of": INSTANCES,
         "segment": f"{SEQUENCE[index]}:{SEQUENCE[index + 1]}",
         "sequence": SEQUENCE,
-        "planned": [100] * OF,
-        "start_at": START,
+        "planned": [100] * INSTANCES,
+        "start_at": INSTANCES_START,
         "clock": {"synchronised": True, "max_error_ms": 1.0},
         **keys,
     }
 
 
-def instance(
+def write_instance(
     path: Path,
     index: int,
     table: np.ndarray | int = 100,
@@ -202,7 +207,8 @@ def instance(
     members: dict[str, int] | None = None,
     **facts: Any,
 ) -> Path:
-    """Write one; `shard` changes keys of its `shard`. One that says `running` has no summary, as if killed.
+    """Write an instance; `shard` changes keys of its `shard`. One that says `running` has no summary, as if
+    killed.
 
     `still`: nothing was written to it for long, so that one that says `running` counts as killed.
     """
@@ -213,7 +219,7 @@ def instance(
     summary: dict[str, Any] | None = {"requests": requests} | ({"members": members} if members else {})
     if facts.get("status") == "running":
         summary = None
-    keys = {"started_at": START, "shard": shard_facts(index, **(shard or {})), **facts}
+    keys = {"started_at": INSTANCES_START, "shard": shard_facts(index, **(shard or {})), **facts}
     write_run(path, table, summary=summary, **keys)
     if summary is None:
         (path / "summary.json").unlink(missing_ok=True)  # of one that was written here before
@@ -222,8 +228,8 @@ def instance(
     return path
 
 
-def all_of_them(folder: Path, **keys: Any) -> list[Path]:
-    return [instance(folder / str(index), index, **keys) for index in range(OF)]
+def write_instances(folder: Path, **keys: Any) -> list[Path]:
+    return [write_instance(folder / str(index), index, **keys) for index in range(INSTANCES)]
 
 
 # Imported access logs, small ones: requests evenly over all hours, images twenty times as fast as pages.
@@ -233,7 +239,7 @@ DAY_NS, PER_DAY = 86_400_000_000_000, 4800
 PAGE, IMAGE = 0, 1
 
 
-def table(
+def even_requests(
     days: int, images: float, factor: float, seed: int, failures: float = 0.0, per_day: int = PER_DAY
 ) -> np.ndarray:
     """Requests evenly over all hours: images take a twentieth of what pages take."""
@@ -252,8 +258,10 @@ def table(
     )
 
 
-def imported(path: Path, began: datetime, requests: np.ndarray, log_format: str = "F", **facts: Any) -> Path:
-    """Write them as `plimsoll import accesslog` does; return the folder of the run."""
+def write_imported(
+    path: Path, began: datetime, requests: np.ndarray, log_format: str = "F", **facts: Any
+) -> Path:
+    """Write requests as `plimsoll import accesslog` does; return the folder of the run."""
     settings = {"timeout_s": 60.0, "log_format": log_format, "log_times_are": "finished"}
     return write_run(
         path / "run",

@@ -16,7 +16,7 @@ from plimsoll.lab.saturators.saturator import Runner
 from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_pool_work_real import BY, LAB_YML, killed, until
 from tests.real.lab.test_saturators_real import fill, is_whole_story, until_bytes
-from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
+from tests.support.disks import LABEL, clear, emulated, left_of_tests, need_disks, run
 from tests.support.forum import MariaDB
 from tests.support.programs import LONGEST_S, ROOT, need
 from tests.support.servers import receiving
@@ -137,7 +137,7 @@ def test_a_disk_is_copied_with_the_clone_on_it(work: Path, backup: Path) -> None
     run(life)
     is_whole_story(events, "rsync")
     assert list(backup.iterdir()) == []
-    assert left(work) == []
+    assert left_of_tests(work) == []
 
 
 def command_lines() -> list[str]:

@@ -19,7 +19,7 @@ from tests.support.disks import (
     clear,
     emulated,
     first,
-    left,
+    left_of_tests,
     limits_of,
     need_disks,
     run,
@@ -163,7 +163,7 @@ def test_cut_off_after_any_step_nothing_is_left(filesystem: str, work: Path, poo
             await first(machine, steps, count)
             found = await made.find(machine)
             await clear(machine, made.find)
-            assert left(work) == [], f"cut off after {count} steps: {steps[count - 1].says}"
+            assert left_of_tests(work) == [], f"cut off after {count} steps: {steps[count - 1].says}"
             for one in found:
                 await StepRunner(machine).do(one.remove)  # once more does no harm
             assert await made.find(machine) == []
@@ -182,7 +182,7 @@ def test_its_removal_may_be_cut_off_too(work: Path) -> None:
             await runner.do([*made.create(), *made.limit()])
             await runner.do(made.destroy()[:count])
             await clear(machine, made.find)
-            assert left(work) == []
+            assert left_of_tests(work) == []
 
     run(cut_off)
 
@@ -232,7 +232,7 @@ def test_what_a_killed_zfs_fuse_served_is_removed(work: Path) -> None:
                 await asyncio.sleep(0.1)
             found = [one.what for one in await made.find(machine)]
             await clear(machine, made.find)
-            assert left(work) == []
+            assert left_of_tests(work) == []
             still_there.kill()
         dead = [what for what in found if "which no ZFS serves any more" in what]
         assert [what.rpartition("/")[2] for what in dead] == ["below", "mnt"]
@@ -258,7 +258,7 @@ def test_a_machine_that_began_meanwhile_does_not_keep_the_disk(filesystem: str, 
             assert mounted in Path(f"/proc/{keeper.pid}/mountinfo").read_text()
             await runner.do(made.place().cold)
             await runner.do(made.destroy())
-            assert left(work) == []
+            assert left_of_tests(work) == []
             assert keeper.poll() is None, "it runs on"
             keeper.kill()
 

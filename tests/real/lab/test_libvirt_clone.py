@@ -16,7 +16,7 @@ from plimsoll.lab.errors import LabError
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Room, Step
-from tests.support.disks import LABEL, clear, emulated, left, need_disks
+from tests.support.disks import LABEL, clear, emulated, left_of_tests, need_disks
 from tests.support.guests import domain, need_libvirt, virsh
 from tests.support.programs import LONGEST_S, Replay, open_to_all
 
@@ -245,4 +245,4 @@ def test_a_clone_on_an_emulated_disk_is_under_its_limits(base: Path) -> None:
         assert await clone.find(machine) == await disk.find(machine) == []
 
     asyncio.run(run())
-    assert left(base / "work") == []
+    assert left_of_tests(base / "work") == []

@@ -21,7 +21,7 @@ from plimsoll.lab.saturators.saturator import Runner, Saturator
 from plimsoll.lab.saturators.scrub import MARK
 from plimsoll.lab.steps.runner import StepRunner
 from tests.real.lab.test_saturators_real import fill, is_whole_story, snapshots, until_bytes
-from tests.support.disks import LABEL, clear, emulated, left, need_disks, run
+from tests.support.disks import LABEL, clear, emulated, left_of_tests, need_disks, run
 from tests.support.programs import LONGEST_S, ROOT, need
 from tests.support.servers import receiving
 
@@ -106,7 +106,7 @@ def test_a_pool_is_scrubbed_until_it_is_stopped(work: Path) -> None:
 
     run(life)
     is_whole_story(events, "scrub")
-    assert left(work) == []
+    assert left_of_tests(work) == []
 
 
 def test_a_scrub_of_somebody_else_goes_on(work: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_pool_is_resilvered_until_it_is_stopped(work: Path) -> None:
 
     run(life)
     is_whole_story(events, "resilver")
-    assert left(work) == []
+    assert left_of_tests(work) == []
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_what_is_new_goes_to_another_pool(
     is_whole_story(events, "zfs-replicate")
     took_bytes = sum(event["bytes_per_s"] for event in arrived)
     assert (took_bytes >= FILE_BYTES * 3 // 2) == (to == "remote"), "what a host takes is counted there"
-    assert left(work) == []
+    assert left_of_tests(work) == []
 
 
 CHILD = """
@@ -262,7 +262,7 @@ def test_a_scrub_whose_lab_was_killed_is_found_and_stopped(work: Path) -> None:
         await clear(machine, disk.find)
 
     run(life)
-    assert left(work) == []
+    assert left_of_tests(work) == []
 
 
 @pytest.mark.slow
@@ -291,7 +291,7 @@ def test_a_resilver_whose_lab_was_killed(then: str, work: Path) -> None:
         await clear(machine, disk.find)
 
     run(life)
-    assert left(work) == []
+    assert left_of_tests(work) == []
 
 
 @pytest.mark.slow
@@ -385,4 +385,4 @@ def test_lab_clean_ends_what_a_kill_left_on_pools_that_are_not_the_labs(
         await clear(machine, disk.find)
 
     run(life)
-    assert left(work) == []
+    assert left_of_tests(work) == []

@@ -16,8 +16,9 @@ from plimsoll.analysis.signoff.pdf import PrintingError, print_command, print_pd
 from plimsoll.cli import main
 from plimsoll.common.programs import find_chromium
 from tests.support.chromium import Opened
-from tests.support.comparable import BACKENDS, change, gates, run, runs_of, signed_off, write_both
+from tests.support.comparable import BACKENDS, runs_of, sign_off, signed_off, write_both, write_gates
 from tests.support.programs import DOCS, need
+from tests.support.rundir import change
 from tests.unit.compare.test_compare_command import hostile_sides
 from tests.unit.report.test_page import HOSTILE
 
@@ -78,11 +79,11 @@ def test_on_paper_all_that_a_decision_takes_is_on_the_first_page_and_the_sum_on_
     question = (
         "May the shop move to the new disks before Christmas, given that the old ones are five years old?"
     )
-    run(
+    sign_off(
         tmp_path / "e",
         *BACKENDS,
         "--gates",
-        gates(tmp_path, asked),
+        write_gates(tmp_path, asked),
         "--out",
         out,
         "--question",
@@ -127,7 +128,7 @@ def test_on_paper_figures_have_no_toolbar_nor_labels_that_overlap(browser: Brows
         for metric in ("p99.9", "p99", "p50", "mean"):
             asked += f"  - {{scenario: {scenario}, phase: during, metric: {metric}, at_most_ratio: 1.05}}\n"
     out = tmp_path / "signed"
-    run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path, asked), "--out", out)
+    sign_off(tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path, asked), "--out", out)
     opened = Opened(browser, out / "signoff.html", viewport={"width": 1300, "height": 900})
     page = opened.page
     width = "document.querySelector('#figure-effects .main-svg').clientWidth"
@@ -150,9 +151,9 @@ def test_on_paper_figures_have_no_toolbar_nor_labels_that_overlap(browser: Brows
 
 def test_a_hostile_document_executes_nothing(browser: Browser, tmp_path: Path) -> None:
     sides, out = hostile_sides(tmp_path), tmp_path / "signed"
-    limits = gates(tmp_path, json.dumps({"gates": [{"scenario": HOSTILE[3], "at_most_ratio": 1.1}]}))
+    limits = write_gates(tmp_path, json.dumps({"gates": [{"scenario": HOSTILE[3], "at_most_ratio": 1.1}]}))
     further = [part for name in HOSTILE for part in ("--signer", name)]
-    result = run(*sides, "--gates", limits, "--out", out, "--question", HOSTILE[0], *further)
+    result = sign_off(*sides, "--gates", limits, "--out", out, "--question", HOSTILE[0], *further)
     assert result.exit_code == 3, result.output
     opened = Opened(browser, out / "signoff.html")
     assert opened.page.evaluate("window.owned === undefined")

@@ -14,7 +14,7 @@ from plimsoll.analysis.signoff.seal import (
     verify_command,
     write_manifest,
 )
-from tests.support.comparable import BACKENDS, gates, run, signed_off, stand_in_browser, write_both
+from tests.support.comparable import BACKENDS, sign_off, signed_off, stand_in_browser, write_both, write_gates
 from tests.support.programs import need
 
 
@@ -61,14 +61,16 @@ def signed(tmp_path: Path) -> tuple[Path, Path]:
 def test_one_signature_over_the_manifest_is_checked(signed: tuple[Path, Path], tmp_path: Path) -> None:
     out, key = signed
     assert [path.name for path in out.glob("*.sig")] == ["MANIFEST.sig"]
-    anybody = run("verify", out)
+    anybody = sign_off("verify", out)
     assert anybody.exit_code == 0
     assert "whose key that is was not asked: give --allowed-signers" in anybody.stdout
     assert "unsigned" not in anybody.stdout
-    known = run("verify", out, "--allowed-signers", allowed(tmp_path, line(key)))
+    known = sign_off("verify", out, "--allowed-signers", allowed(tmp_path, line(key)))
     assert known.exit_code == 0, known.output
     assert known.stdout.count('good: MANIFEST: Good "plimsoll" signature for bell@example.com') == 1
-    stranger = run("verify", out, "--allowed-signers", allowed(tmp_path, line(keygen(tmp_path / "other"))))
+    stranger = sign_off(
+        "verify", out, "--allowed-signers", allowed(tmp_path, line(keygen(tmp_path / "other")))
+    )
     assert stranger.exit_code == 1
     assert "WRONG: MANIFEST.sig: is not right: it is of nobody among the allowed signers" in stranger.stdout
 
@@ -135,7 +137,7 @@ def test_every_allowed_signer_is_tried(
 ) -> None:
     out, key = signed
     who = allowed(tmp_path, *lines(key, keygen(tmp_path / "other")))
-    result = run("verify", out, "--allowed-signers", who)
+    result = sign_off("verify", out, "--allowed-signers", who)
     assert result.exit_code == code, f"{what}: {result.output}"
     assert says in result.stdout
 
@@ -199,15 +201,15 @@ def test_a_change_of_what_is_signed_is_found(
     out, key = signed
     spoil(out)
     by = ("--allowed-signers", allowed(tmp_path, line(key))) if asked else ()
-    result = run("verify", out, *by)
+    result = sign_off("verify", out, *by)
     assert result.exit_code == 1, what
     assert says in result.stdout
 
 
 def test_a_sign_off_without_signature_is_unsigned_and_not_one_of_allowed_signers(tmp_path: Path) -> None:
     out, who = signed_off(tmp_path), allowed(tmp_path, line(keygen(tmp_path / "key")))
-    assert "note: unsigned: nobody signed MANIFEST" in run("verify", out).stdout
-    result = run("verify", out, "--allowed-signers", who)
+    assert "note: unsigned: nobody signed MANIFEST" in sign_off("verify", out).stdout
+    result = sign_off("verify", out, "--allowed-signers", who)
     assert result.exit_code == 1
     assert "WRONG: unsigned: nobody signed MANIFEST" in result.stdout
 
@@ -215,7 +217,7 @@ def test_a_sign_off_without_signature_is_unsigned_and_not_one_of_allowed_signers
 def test_a_sign_off_may_be_signed_later(tmp_path: Path) -> None:
     out, key = signed_off(tmp_path), keygen(tmp_path / "key")
     subprocess.run(sign_command(key, out / "MANIFEST"), check=True, capture_output=True)
-    result = run("verify", out, "--allowed-signers", allowed(tmp_path, line(key)))
+    result = sign_off("verify", out, "--allowed-signers", allowed(tmp_path, line(key)))
     assert result.exit_code == 0, result.output
 
 
@@ -225,8 +227,8 @@ def test_a_key_that_cannot_sign_leaves_nothing(tmp_path: Path, monkeypatch: pyte
     keygen(tmp_path / "key")
     out = tmp_path / "signed"
     (tmp_path / "key").write_text("no key")
-    result = run(
-        tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out, "--key", tmp_path / "key"
+    result = sign_off(
+        tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out, "--key", tmp_path / "key"
     )
     assert result.exit_code == 2
     assert "cannot sign" in result.stderr
@@ -252,4 +254,4 @@ def test_a_key_in_an_agent_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             out = signed_off(tmp_path, "--key", key.with_suffix(".pub"))
         finally:
             agent.terminate()
-    assert run("verify", out, "--allowed-signers", allowed(tmp_path, line(key))).exit_code == 0
+    assert sign_off("verify", out, "--allowed-signers", allowed(tmp_path, line(key))).exit_code == 0

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.analysis.signoff import seal
 from plimsoll.analysis.signoff.seal import sha256_of, write_manifest
-from tests.support.comparable import pdf_of, run, runs_of, signed_off, stand_in_browser
+from tests.support.comparable import pdf_of, runs_of, sign_off, signed_off, stand_in_browser
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def without_line(path: Path, name: str) -> None:
 
 
 def test_what_was_not_touched_is_good(folder: Path) -> None:
-    result = run("verify", folder / "signed")
+    result = sign_off("verify", folder / "signed")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("good: ")
     assert (
@@ -207,7 +207,7 @@ def test_a_file_that_grew_is_not_read(
     monkeypatch.setattr(seal, "sha256_of", of_a_small_one)
     with (folder / name).open("ab") as file:
         file.truncate(20 << 30)
-    result = run("verify", folder / "signed")
+    result = sign_off("verify", folder / "signed")
     assert result.exit_code == 1, what
     assert says in result.stdout
     assert result.stdout.count(says) == 1
@@ -231,7 +231,7 @@ def _link(path: Path) -> None:
 @pytest.mark.parametrize(("what", "spoil", "says"), CHANGES, ids=[row[0] for row in CHANGES])
 def test_a_change_is_found(folder: Path, what: str, spoil: Callable[[Path], object], says: str) -> None:
     spoil(folder)
-    result = run("verify", folder / "signed")
+    result = sign_off("verify", folder / "signed")
     assert result.exit_code == 1, what
     assert says in result.stdout
     assert "good: " not in result.stdout
@@ -239,7 +239,7 @@ def test_a_change_is_found(folder: Path, what: str, spoil: Callable[[Path], obje
 
 def test_a_fail_that_is_made_a_pass_is_found(folder: Path) -> None:
     replace(folder / "failed/signed/signoff.html", "FAIL", "PASS")
-    result = run("verify", folder / "failed/signed")
+    result = sign_off("verify", folder / "failed/signed")
     assert result.exit_code == 1
     assert "WRONG: signoff.html: was changed" in result.stdout
     assert "note: unsigned" in result.stdout
@@ -247,12 +247,12 @@ def test_a_fail_that_is_made_a_pass_is_found(folder: Path) -> None:
 
 def test_a_report_that_came_later_is_no_change(folder: Path) -> None:
     (a_run(folder) / "report.html").write_text("<!DOCTYPE html>")
-    assert run("verify", folder / "signed").exit_code == 0
+    assert sign_off("verify", folder / "signed").exit_code == 0
 
 
 def test_a_name_in_the_list_cannot_steer_the_terminal(folder: Path) -> None:
     listed(folder / "signed/SHA256SUMS", "\x1b[31mred")
-    result = run("verify", folder / "signed")
+    result = sign_off("verify", folder / "signed")
     assert result.exit_code == 1
     assert "\x1b" not in result.stdout
     assert "\\x1b[31mred: is missing" in result.stdout
@@ -272,12 +272,12 @@ NO_SIGNOFF: list[tuple[str, Callable[[Path], object]]] = [
 @pytest.mark.parametrize(("what", "spoil"), NO_SIGNOFF, ids=[row[0] for row in NO_SIGNOFF])
 def test_no_signoff(folder: Path, what: str, spoil: Callable[[Path], object]) -> None:
     spoil(folder)
-    result = run("verify", folder / "signed")
+    result = sign_off("verify", folder / "signed")
     assert result.exit_code == 2, what
     assert "signed: holds no sign-off: give the folder that plimsoll signoff wrote" in result.stderr
 
 
 def test_no_file_of_allowed_signers(folder: Path) -> None:
-    result = run("verify", folder / "signed", "--allowed-signers", folder / "none")
+    result = sign_off("verify", folder / "signed", "--allowed-signers", folder / "none")
     assert result.exit_code == 2
     assert "give a file of allowed signers" in result.stderr

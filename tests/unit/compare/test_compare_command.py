@@ -12,8 +12,9 @@ from pydantic import BaseModel
 from plimsoll.analysis.compare.gates import Gate, Gates, read_gates
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
-from tests.support.comparable import change, runs_of, separated, write_both
+from tests.support.comparable import runs_of, separated, write_both
 from tests.support.programs import DOCS
+from tests.support.rundir import change
 from tests.unit.report.test_page import HOSTILE, _figures
 
 

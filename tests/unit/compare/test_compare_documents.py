@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from tests.support.comparable import change, runs_of, separated, write_both
+from tests.support.comparable import runs_of, separated, write_both
 from tests.support.programs import DOCS
+from tests.support.rundir import change
 
 HOSTILE = "<b>|x|\x1b[31m@all ]]>\n# y\ufffe"
 NAMES = ["--baseline", "sata", "--candidate", "nvme"]

@@ -12,7 +12,8 @@ from plimsoll.analysis.evidence.storage import disks_of, summed_up
 from plimsoll.analysis.report.report import make_report
 from plimsoll.common.errors import Severity
 from plimsoll.rundir.facts import Storage
-from tests.support.comparable import change, judged, runs_of, write_both
+from tests.support.comparable import judged, runs_of, write_both
+from tests.support.rundir import change
 from tests.unit.report.test_comparison import text_of
 
 FAILING, ERRORS, THROTTLED = (

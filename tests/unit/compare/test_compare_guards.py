@@ -20,8 +20,8 @@ from plimsoll.analysis.statistics.requests import KeptRequests, cut_alike
 from plimsoll.analysis.statistics.stalls import excluded_share, find_far_worse, worst_us
 from plimsoll.cli import main
 from plimsoll.rundir.records import Records
-from tests.support.comparable import change, instant, runs_of, write_both
-from tests.support.rundir import records, write_run
+from tests.support.comparable import instant, runs_of, write_both
+from tests.support.rundir import change, records, write_run
 
 Shape = Callable[[np.random.Generator, str, int], Records]
 

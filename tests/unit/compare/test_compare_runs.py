@@ -14,7 +14,6 @@ from plimsoll.common.errors import PlimsollError
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import (
     REQUESTS,
-    change,
     judged,
     reasons,
     runs_of,
@@ -23,7 +22,7 @@ from tests.support.comparable import (
     write_comparable,
 )
 from tests.support.experiment import FAST, SLOW, write_experiment
-from tests.support.rundir import records, write_run
+from tests.support.rundir import change, records, write_run
 
 
 def test_the_default_gates_ask_for_the_tail_and_for_errors(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.signoff.page import scenarios_table
-from tests.support.comparable import change, judged, runs_of, write_both
+from tests.support.comparable import judged, runs_of, write_both
+from tests.support.rundir import change
 from tests.unit.report.test_comparison import text_of
 
 OTHER_CACHES, OTHER_PRECONDITION = FindingKind.OTHER_CACHES, FindingKind.OTHER_PRECONDITION

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.comparable import REQUESTS, change, instant, judged, reasons, runs_of, write_both
-from tests.support.rundir import records
+from tests.support.comparable import REQUESTS, instant, judged, reasons, runs_of, write_both
+from tests.support.rundir import change, records
 
 
 def _same_clock(folder: Path) -> None:

@@ -10,8 +10,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.analysis.compare.gates import METRICS, metric_of
 from plimsoll.cli import main
-from tests.support.comparable import BACKENDS, regress, write_both, write_night
-from tests.support.comparable import run as signoff
+from tests.support.comparable import BACKENDS, regress, sign_off, write_both, write_night
 
 SAVED = [("article saved", 40.0)]
 AS_WRITTEN = {"stalls over N ms": "stalls over 500 ms", "measure NAME": "measure article saved"}
@@ -55,7 +54,7 @@ def test_signoff_says_what_every_limit_allows(
 ) -> None:
     monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
     out = tmp_path / "signed"
-    result = signoff(experiment, *BACKENDS, "--gates", gates_file(tmp_path, [gate]), "--out", out)
+    result = sign_off(experiment, *BACKENDS, "--gates", gates_file(tmp_path, [gate]), "--out", out)
     assert result.exit_code in (0, 1, 3), repr(result.exception)
     page = (out / "signoff.html").read_text(encoding="utf-8")
     allowed = {"at_most_ms": "<td>At most 0.5 ms.</td>", "at_most_ratio": "<td>At most 0.5 times as "}

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.analysis.compare.weeks import CLAIM
 from plimsoll.cli import main
-from tests.support.rundir import DAY_NS, MONDAY, day, imported, table, write_run
+from tests.support.rundir import DAY_NS, MONDAY, day, even_requests, write_imported, write_run
 
 BEFORE, AFTER = MONDAY, day(28)
 
@@ -20,8 +20,8 @@ def compare(*words: str | Path) -> Result:
 
 
 def sides(folder: Path, days: int, images: float, factor: float, **facts: Any) -> tuple[Path, Path]:
-    before = imported(folder / "before", BEFORE, table(days, 0.5, 1.0, 1))
-    return before, imported(folder / "after", AFTER, table(days, images, factor, 2), **facts)
+    before = write_imported(folder / "before", BEFORE, even_requests(days, 0.5, 1.0, 1))
+    return before, write_imported(folder / "after", AFTER, even_requests(days, images, factor, 2), **facts)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_what_forbids_a_verdict(why: str, facts: dict[str, Any], says: str, tmp_
 
 
 def test_more_failures_forbid_a_verdict(tmp_path: Path) -> None:
-    before = imported(tmp_path / "before", BEFORE, table(14, 0.5, 1.0, 1))
-    after = imported(tmp_path / "after", AFTER, table(14, 0.5, 0.5, 2, failures=0.02))
+    before = write_imported(tmp_path / "before", BEFORE, even_requests(14, 0.5, 1.0, 1))
+    after = write_imported(tmp_path / "after", AFTER, even_requests(14, 0.5, 0.5, 2, failures=0.02))
     told = compare(before, after)
     assert told.exit_code == 3
     assert "of the requests of after failed" in told.output
@@ -89,14 +89,14 @@ def test_more_failures_forbid_a_verdict(tmp_path: Path) -> None:
 
 def test_several_runs_of_a_side_are_its_weeks_and_routes_go_by_name(tmp_path: Path) -> None:
     """The second week of `before` numbers its routes the other way round."""
-    first, second = table(7, 0.5, 1.0, 1), table(7, 0.5, 1.0, 3)
+    first, second = even_requests(7, 0.5, 1.0, 1), even_requests(7, 0.5, 1.0, 3)
     second["route"] = 1 - second["route"]
-    imported(tmp_path / "before", BEFORE, first)
-    later = imported(
+    write_imported(tmp_path / "before", BEFORE, first)
+    later = write_imported(
         tmp_path / "x", BEFORE + timedelta(days=7), second, routes=["image", "page"], backend="before"
     )
     (later / "run").rename(tmp_path / "before" / "later")
-    after = imported(tmp_path / "after", AFTER, table(14, 0.2, 1.0, 2))
+    after = write_imported(tmp_path / "after", AFTER, even_requests(14, 0.2, 1.0, 2))
     told = compare(tmp_path / "before", after, "--json")
     assert told.exit_code == 0, told.output
     assert json.loads(told.output)["baseline"]["days"] == 14
@@ -104,10 +104,13 @@ def test_several_runs_of_a_side_are_its_weeks_and_routes_go_by_name(tmp_path: Pa
 
 def test_hours_are_those_of_a_time_zone_whose_clocks_change(tmp_path: Path) -> None:
     """Pages at Berlin's noon and images else, before and after its clocks went back: by UTC few are alike."""
-    before, after = table(14, 0.5, 1.0, 1), table(14, 0.5, 1.0, 2)
+    before, after = even_requests(14, 0.5, 1.0, 1), even_requests(14, 0.5, 1.0, 2)
     for requests, ahead in ((before, 2), (after, 1)):
         requests["route"] = (requests["due_ns"] // (DAY_NS // 24) + ahead) % 24 != 12
-    paths = imported(tmp_path / "before", BEFORE, before), imported(tmp_path / "after", AFTER, after)
+    paths = (
+        write_imported(tmp_path / "before", BEFORE, before),
+        write_imported(tmp_path / "after", AFTER, after),
+    )
     for words, cells in (((), 154), (("--time-zone", "Europe/Berlin"), 168)):
         said = json.loads(compare(*paths, "--json", *words).output)
         assert said["cells"] == cells, said["reasons"]
@@ -126,8 +129,8 @@ def test_gates_and_a_page_are_not_for_logs(tmp_path: Path) -> None:
 
 
 def test_a_log_and_a_load_test_are_not_of_one_load(tmp_path: Path) -> None:
-    log = imported(tmp_path / "log", BEFORE, table(1, 0.5, 1.0, 1), scenario="replay")
-    replay = write_run(tmp_path / "replay" / "run", table(1, 0.5, 1.0, 2), backend="b").parent
+    log = write_imported(tmp_path / "log", BEFORE, even_requests(1, 0.5, 1.0, 1), scenario="replay")
+    replay = write_run(tmp_path / "replay" / "run", even_requests(1, 0.5, 1.0, 2), backend="b").parent
     told = compare(log, replay)
     assert told.exit_code == 3
     for said in ("is not a load test", "are not of one load"):

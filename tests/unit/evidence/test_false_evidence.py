@@ -14,8 +14,8 @@ from plimsoll.analysis.evidence.generator import SENT_LATE
 from plimsoll.cli import main
 from plimsoll.rundir.check import records_sha256
 from plimsoll.rundir.read import RunDirectory
-from tests.support.comparable import REQUESTS, change, instant, runs_of, write_both, write_comparable
-from tests.support.rundir import records
+from tests.support.comparable import REQUESTS, instant, runs_of, write_both, write_comparable
+from tests.support.rundir import change, records
 
 GATES = "gates:\n- {scenario: replay, metric: p99, at_most_ratio: 1.1}\n"
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from tests.support.comparable import change, judged, runs_of, write_both
+from tests.support.comparable import judged, runs_of, write_both
+from tests.support.rundir import change
 
 SCANNED, TRIMMED, FULL = FindingKind.POOL_SCANNED, FindingKind.POOL_TRIMMED, FindingKind.POOL_FULL
 TANK = {"clone": {"driver": "compose"}, "facts": {"pools": [{"pool": "tank"}]}}

@@ -15,7 +15,15 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.check import records_sha256
 from plimsoll.rundir.facts import Load
 from plimsoll.rundir.records import RequestFile
-from tests.support.rundir import OF, all_of_them, instance, records, run_facts, shard_facts, write_run
+from tests.support.rundir import (
+    INSTANCES,
+    records,
+    run_facts,
+    shard_facts,
+    write_instance,
+    write_instances,
+    write_run,
+)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +69,8 @@ from tests.support.rundir import OF, all_of_them, instance, records, run_facts, 
 def test_an_instance_of_another_run_is_refused(
     tmp_path: Path, changed: dict[str, Any], sentence: str, why: str
 ) -> None:
-    all_of_them(tmp_path)
-    instance(tmp_path / "1", 1, **changed)
+    write_instances(tmp_path)
+    write_instance(tmp_path / "1", 1, **changed)
     result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "merged")])
     assert result.exit_code == 2, why
     assert f"{tmp_path / '1'}: {sentence}" in result.stderr, why
@@ -81,8 +89,8 @@ def test_instances_of_another_load_are_refused(
     tmp_path: Path, why: str, settings: dict[str, Any] | None, code: int
 ) -> None:
     load = Load.of({"timeout_s": 30.0, "include": []}).model_dump()
-    all_of_them(tmp_path, load=load)
-    instance(tmp_path / "1", 1, load=None if settings is None else Load.of(settings).model_dump())
+    write_instances(tmp_path, load=load)
+    write_instance(tmp_path / "1", 1, load=None if settings is None else Load.of(settings).model_dump())
     result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "merged")])
     assert result.exit_code == code, why
     if code:
@@ -96,23 +104,23 @@ def test_instances_of_another_load_are_refused(
 
 
 def test_a_log_may_lie_in_another_folder_on_each_machine(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
-    instance(tmp_path / "1", 1, logs=[{**run_facts()["logs"][0], "path": "/mnt/access.log"}])
+    write_instances(tmp_path)
+    write_instance(tmp_path / "1", 1, logs=[{**run_facts()["logs"][0], "path": "/mnt/access.log"}])
     assert merge_shards([tmp_path], tmp_path / "merged").facts.status == "complete"
 
 
 def test_who_was_killed_did_not_count_the_whole_log(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
+    write_instances(tmp_path)
     read_so_far = [{**run_facts()["logs"][0], "lines": 17, "valid": 17}]
-    instance(tmp_path / "0", 0, 5, status="running", logs=read_so_far, shard={"planned": None})
+    write_instance(tmp_path / "0", 0, 5, status="running", logs=read_so_far, shard={"planned": None})
     facts = merge_shards([tmp_path], tmp_path / "merged").facts
     assert facts.logs[0].lines == 6000, "the counts are those of who went through it"
 
 
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
-    instance(tmp_path / "1", 1, speed="10", seed=2)
-    instance(tmp_path / "3", 2)
+    write_instances(tmp_path)
+    write_instance(tmp_path / "1", 1, speed="10", seed=2)
+    write_instance(tmp_path / "3", 2)
     with pytest.raises(RunDirectoryError) as refused:
         merge_shards([tmp_path], tmp_path / "merged")
     assert str(refused.value).splitlines() == [
@@ -123,7 +131,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_all_shards_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
+    write_instances(tmp_path)
     (tmp_path / "1" / "run.json").write_text("{")
     (tmp_path / "2" / "requests.npy").write_bytes(b"x" * 1000)
     with pytest.raises(RunDirectoryError) as refused:
@@ -160,14 +168,14 @@ def test_a_directory_that_is_given_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_whole_is_no_instance(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
+    write_instances(tmp_path)
     write_run(tmp_path / "4", records(3))
     with pytest.raises(RunDirectoryError, match=r"4: is not an instance of a replay, but .*; leave it out"):
         merge_shards([tmp_path], tmp_path / "merged")
 
 
 def test_a_merged_run_is_no_shard_and_does_not_count_among_those_of_a_folder(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
+    write_instances(tmp_path)
     merge_shards([tmp_path], tmp_path / "merged")
     assert merge_shards([tmp_path], tmp_path / "again").facts.status == "complete"
     with pytest.raises(RunDirectoryError, match="merged: was itself merged: give the shards"):
@@ -175,7 +183,7 @@ def test_a_merged_run_is_no_shard_and_does_not_count_among_those_of_a_folder(tmp
 
 
 def test_a_folder_stands_for_the_shards_in_it(tmp_path: Path) -> None:
-    all_of_them(tmp_path / "shards")
+    write_instances(tmp_path / "shards")
     (tmp_path / "shards" / "latest").symlink_to("3")
     (tmp_path / "shards" / "notes").mkdir()
     run = merge_shards([tmp_path / "shards"], tmp_path / "merged")
@@ -191,8 +199,8 @@ def test_a_folder_without_shards_is_named(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_due_at_an_impossible_instant_names_its_shard(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
-    instance(tmp_path / "2", 2, records(100, due_ns=-5))
+    write_instances(tmp_path)
+    write_instance(tmp_path / "2", 2, records(100, due_ns=-5))
     with pytest.raises(RunDirectoryError, match=r"2/requests.npy: a request is due at an impossible instant"):
         merge_shards([tmp_path], tmp_path / "merged")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "3"], "nothing half is left"
@@ -200,8 +208,10 @@ def test_a_record_that_is_due_at_an_impossible_instant_names_its_shard(tmp_path:
 
 def test_a_shard_with_the_records_of_another_run_is_refused(tmp_path: Path) -> None:
     for folder, took_us in (("slow", 9000), ("fast", 300)):
-        for index in range(OF):
-            path = instance(tmp_path / folder / str(index), index, records(100, total_us=took_us + index))
+        for index in range(INSTANCES):
+            path = write_instance(
+                tmp_path / folder / str(index), index, records(100, total_us=took_us + index)
+            )
             noted = json.loads((path / "summary.json").read_text())
             noted["records_sha256"] = records_sha256(RequestFile.open(path / "requests.npy"))
             (path / "summary.json").write_text(json.dumps(noted))
@@ -218,11 +228,11 @@ def test_a_shard_with_the_records_of_another_run_is_refused(tmp_path: Path) -> N
 
 def test_names_from_shards_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     hostile = "\x1b[2J\u202e"
-    all_of_them(tmp_path)
-    instance(tmp_path / "1", 1, speed=hostile)
+    write_instances(tmp_path)
+    write_instance(tmp_path / "1", 1, speed=hostile)
     result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "m")])
     assert result.exit_code == 2
-    instance(tmp_path / "1", 1, status="failed", reason=hostile, shard={"segment": hostile})
+    write_instance(tmp_path / "1", 1, status="failed", reason=hostile, shard={"segment": hostile})
     result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "m")])
     assert result.exit_code == 1
     assert "\x1b" not in result.output

@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.rundir.facts import Merged
-from tests.support.rundir import START, instance, records, write_run
+from tests.support.rundir import INSTANCES_START, records, write_instance, write_run
 
 GOOD = {"synchronised": True, "max_error_ms": 1.0}
 LATER = "2026-11-22T10:00:02.500000Z"
@@ -17,9 +17,9 @@ LATER = "2026-11-22T10:00:02.500000Z"
 def merged(folder: Path, shards: list[dict[str, Any]], **facts: Any) -> tuple[Merged, list[int], str]:
     """What a merge of instances says, when their requests (one each, due after 1 ms) are due, its start."""
     for index, shard in enumerate(shards):
-        keys = {"started_at": shard.pop("started_at", START), **facts}
+        keys = {"started_at": shard.pop("started_at", INSTANCES_START), **facts}
         sequence = [str(number) for number in range(len(shards) + 1)]
-        instance(
+        write_instance(
             folder / str(index),
             index,
             records(1, due_ns=1_000_000),
@@ -122,8 +122,8 @@ def test_who_was_told_another_start_did_not_replay_with_the_others(tmp_path: Pat
 
 
 def test_an_instance_that_died_before_its_start_needs_no_place(tmp_path: Path) -> None:
-    instance(tmp_path / "0", 0, shard={"start_at": None})
-    instance(tmp_path / "1", 1, 0, status="running", started_at=None, shard={"start_at": None})
+    write_instance(tmp_path / "0", 0, shard={"start_at": None})
+    write_instance(tmp_path / "1", 1, 0, status="running", started_at=None, shard={"start_at": None})
     facts = merge_shards([tmp_path], tmp_path / "merged", now_s=2e9).facts
     assert f"{facts.started_at:%H:%M:%S}" == "10:00:00"
     assert facts.reason is not None
@@ -131,7 +131,7 @@ def test_an_instance_that_died_before_its_start_needs_no_place(tmp_path: Path) -
 
 
 def test_shards_of_no_replay_say_how_far_apart_they_began(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", records(1), started_at=START, loop="closed")
+    write_run(tmp_path / "a", records(1), started_at=INSTANCES_START, loop="closed")
     write_run(tmp_path / "b", records(1), started_at=LATER, loop="closed")
     facts = merge_shards([tmp_path], tmp_path / "merged").facts
     assert facts.merged is not None

@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.rundir.read import RunDirectory
-from tests.support.rundir import ERRORS, OF, instance, load_records, records
+from tests.support.rundir import ERRORS, INSTANCES, load_records, records, write_instance
 
 # In millionths: 0.999 of 1,000 is 999, but not to a computer.
 NAMES = {"p50": 500_000, "p90": 900_000, "p95": 950_000, "p99": 990_000, "p99.9": 999_000, "p99.99": 999_900}
@@ -74,7 +74,8 @@ def _ranked(values_us: np.ndarray) -> dict[str, float | None]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    counts=some.lists(some.integers(0, 1500), min_size=OF, max_size=OF).filter(any), seed=some.integers(0, 99)
+    counts=some.lists(some.integers(0, 1500), min_size=INSTANCES, max_size=INSTANCES).filter(any),
+    seed=some.integers(0, 99),
 )
 def test_percentiles_and_counts_are_those_of_all_records(
     tmp_path_factory: pytest.TempPathFactory, counts: list[int], seed: int
@@ -84,7 +85,7 @@ def test_percentiles_and_counts_are_those_of_all_records(
     routes = [["page", "image", "css-js"], ["css-js", "page", "feed"], ["image"], []]
     errors = [ERRORS, ERRORS, ["none", *ERRORS[:0:-1]], ERRORS]  # their numbers too may differ
     shards = [
-        instance(
+        write_instance(
             folder / str(n),
             n,
             tables[n],
@@ -93,7 +94,7 @@ def test_percentiles_and_counts_are_those_of_all_records(
             errors=errors[n],
             load=LOAD,
         )
-        for n in range(OF)
+        for n in range(INSTANCES)
     ]
     merge_shards(shards, folder / "run")
     every = np.concatenate(tables)
@@ -115,7 +116,7 @@ def test_percentiles_and_counts_are_those_of_all_records(
     assert counted["warmup"] == len(every) - len(measured)
     assert counted["errors"] == int((measured["error"] > 0).sum())
     assert counted["queued"] == int((measured["flags"] & 16 > 0).sum())
-    assert counted["retried"] == OF, "each says that it retried one"
+    assert counted["retried"] == INSTANCES, "each says that it retried one"
     if len(measured):
         check_names(folder / "run", tables, routes, errors)
     for each, table in zip(summary["instances"], tables, strict=True):
@@ -147,10 +148,13 @@ def check_names(
 
 
 def test_records_are_those_of_the_shards_and_stand_in_the_order_of_their_ends(tmp_path: Path) -> None:
-    tables = [random_shard(n, 500) for n in range(OF)]
+    tables = [random_shard(n, 500) for n in range(INSTANCES)]
     for n, table in enumerate(tables):
         table["client"] = n + 1
-    shards = [instance(tmp_path / str(n), n, tables[n], shard={"planned": [500] * OF}) for n in range(OF)]
+    shards = [
+        write_instance(tmp_path / str(n), n, tables[n], shard={"planned": [500] * INSTANCES})
+        for n in range(INSTANCES)
+    ]
     merge_shards(shards, tmp_path / "run")
     found = np.load(tmp_path / "run" / "requests.npy")
     wanted = np.concatenate(tables)
@@ -162,7 +166,7 @@ def test_records_are_those_of_the_shards_and_stand_in_the_order_of_their_ends(tm
 
 
 def test_the_same_shards_make_the_same_records_whatever_order_they_are_given_in(tmp_path: Path) -> None:
-    shards = [instance(tmp_path / str(n), n, random_shard(7, 400)) for n in range(OF)]
+    shards = [write_instance(tmp_path / str(n), n, random_shard(7, 400)) for n in range(INSTANCES)]
     made = []
     for number, given_as in enumerate((shards, shards, shards[::-1])):
         merge_shards(given_as, tmp_path / f"run{number}")
@@ -171,7 +175,10 @@ def test_the_same_shards_make_the_same_records_whatever_order_they_are_given_in(
 
 
 def test_a_shard_whose_last_record_is_cut_off_gives_the_whole_ones(tmp_path: Path) -> None:
-    shards = [instance(tmp_path / str(n), n, status="running" if n == 1 else "complete") for n in range(OF)]
+    shards = [
+        write_instance(tmp_path / str(n), n, status="running" if n == 1 else "complete")
+        for n in range(INSTANCES)
+    ]
     with (shards[1] / "requests.npy").open("ab") as file:
         file.write(b"x" * 67)
     run = merge_shards(shards, tmp_path / "run", now_s=2e9)

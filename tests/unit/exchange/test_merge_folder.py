@@ -22,11 +22,11 @@ from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import RECORD, RequestFile
 from plimsoll.rundir.write import RunWriter
 from tests.support.programs import ROOT
-from tests.support.rundir import OF, all_of_them, header, instance, records, write_run
+from tests.support.rundir import INSTANCES, header, records, write_instance, write_instances, write_run
 
 
 def test_what_exists_is_not_written_over(tmp_path: Path) -> None:
-    all_of_them(tmp_path / "shards")
+    write_instances(tmp_path / "shards")
     (tmp_path / "there").mkdir()
     result = CliRunner().invoke(main, ["merge", str(tmp_path / "shards"), "--out", str(tmp_path / "there")])
     assert result.exit_code == 2
@@ -35,13 +35,13 @@ def test_what_exists_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_a_shard_is_not_written_over(tmp_path: Path) -> None:
-    shards = all_of_them(tmp_path)
+    shards = write_instances(tmp_path)
     with pytest.raises(OutputError, match="exists already"):
         merge_shards(shards, shards[1])
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    shards = all_of_them(tmp_path / "shards")
+    shards = write_instances(tmp_path / "shards")
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match=r"file/run: cannot be written: .*; choose another place"):
         merge_shards(shards, tmp_path / "file" / "run")
@@ -49,7 +49,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_the_folder_that_holds_the_shards_becomes_the_run(tmp_path: Path) -> None:
     """As Locust's master makes it: its shards lie in the run directory that they become."""
-    shards = all_of_them(tmp_path / "run" / "shards")
+    shards = write_instances(tmp_path / "run" / "shards")
     merge_shards(shards, tmp_path / "run")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "complete"
     assert not [path for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
@@ -59,7 +59,7 @@ def test_the_folder_that_holds_the_shards_becomes_the_run(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_an_interrupt_leaves_nothing(tmp_path: Path, inside: bool) -> None:
-    shards = all_of_them(tmp_path / "run" / "shards")
+    shards = write_instances(tmp_path / "run" / "shards")
     out = tmp_path / "run" if inside else tmp_path / "new"
     before = sorted(tmp_path.rglob("*"))
 
@@ -72,7 +72,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, inside: bool) -> None:
 
 
 def test_ctrl_c_ends_the_command_and_leaves_nothing(tmp_path: Path) -> None:
-    all_of_them(tmp_path / "shards")
+    write_instances(tmp_path / "shards")
     program = f"""
 import os, signal
 from plimsoll.cli import main
@@ -91,7 +91,7 @@ main(["merge", {str(tmp_path / "shards")!r}, "--out", {str(tmp_path / "run")!r}]
 
 
 def test_kill_9_leaves_no_run(tmp_path: Path) -> None:
-    all_of_them(tmp_path / "shards")
+    write_instances(tmp_path / "shards")
     program = f"""
 import os, signal
 from plimsoll.cli import main
@@ -108,7 +108,7 @@ main(["merge", {str(tmp_path / "shards")!r}, "--out", {str(tmp_path / "run")!r}]
 
 
 def test_progress_ends_where_it_said_it_would(tmp_path: Path) -> None:
-    shards = all_of_them(tmp_path / "shards")
+    shards = write_instances(tmp_path / "shards")
     seen: list[tuple[int, int]] = []
     merge_shards(shards, tmp_path / "run", lambda done, total: seen.append((done, total)))
     assert {total for _, total in seen} == {1200}
@@ -119,7 +119,7 @@ def test_progress_ends_where_it_said_it_would(tmp_path: Path) -> None:
 def peak_bytes_of_merging(folder: Path, each: int, window: int) -> int:
     """The most memory that putting the records of four shards in order takes, and writing them."""
     files = []
-    for number in range(OF):
+    for number in range(INSTANCES):
         path = folder / f"{each}-{number}.npy"
         table = records(1 << 16)
         with path.open("wb") as file:
@@ -136,7 +136,7 @@ def peak_bytes_of_merging(folder: Path, each: int, window: int) -> int:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     run.abandon()
-    assert (folder / f"run{each}" / "requests.npy").stat().st_size == 512 + OF * each * RECORD.itemsize
+    assert (folder / f"run{each}" / "requests.npy").stat().st_size == 512 + INSTANCES * each * RECORD.itemsize
     return peak
 
 
@@ -145,7 +145,7 @@ def test_the_memory_of_merging_does_not_grow_with_the_records(tmp_path: Path) ->
     window = 4096
     small, large = (peak_bytes_of_merging(tmp_path, each, window) for each in (75_000, 750_000))
     assert large < small * 1.1, "three million records take what three hundred thousand do"
-    assert large < OF * window * RECORD.itemsize * 12, "a few times what is held back"
+    assert large < INSTANCES * window * RECORD.itemsize * 12, "a few times what is held back"
 
 
 def test_the_window_of_a_merge_is_what_its_shards_are_read_by(
@@ -153,8 +153,8 @@ def test_the_window_of_a_merge_is_what_its_shards_are_read_by(
 ) -> None:
     """In blocks of some records, as it reads shards that are longer than what it holds of them."""
     monkeypatch.setattr(merging, "window_of", lambda _: 7)
-    tables = [records(100, due_ns=np.arange(100) * 4_000_000 + n * 1_000_000) for n in range(OF)]
-    shards = [instance(tmp_path / str(n), n, tables[n]) for n in range(OF)]
+    tables = [records(100, due_ns=np.arange(100) * 4_000_000 + n * 1_000_000) for n in range(INSTANCES)]
+    shards = [write_instance(tmp_path / str(n), n, tables[n]) for n in range(INSTANCES)]
     merge_shards(shards, tmp_path / "run")
     due_ns = np.load(tmp_path / "run" / "requests.npy")["due_ns"]
     assert due_ns.tolist() == [n * 1_000_000 for n in range(400)]

@@ -11,7 +11,7 @@ from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.rundir.facts import Summary
 from plimsoll.rundir.read import RunDirectory
-from tests.support.rundir import OF, all_of_them, instance, records
+from tests.support.rundir import INSTANCES, records, write_instance, write_instances
 
 
 def command(folder: Path, *arguments: str) -> Result:
@@ -24,7 +24,7 @@ def told(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def test_instances_that_all_came_to_their_end_make_a_complete_run(tmp_path: Path) -> None:
-    all_of_them(tmp_path, skipped={"method_not_allowed": 3})
+    write_instances(tmp_path, skipped={"method_not_allowed": 3})
     result = command(tmp_path)
     facts, summary = told(tmp_path)
     assert (result.exit_code, facts["status"], facts["reason"]) == (0, "complete", None)
@@ -111,8 +111,8 @@ def test_an_instance_that_did_not_end_is_named(
     why: str,
 ) -> None:
     for index in (0, 1, 3):
-        instance(tmp_path / f"i{index}", index, PLANNED[index], shard={"planned": PLANNED})
-    instance(tmp_path / "i2", 2, shard={"planned": None}, **ending)
+        write_instance(tmp_path / f"i{index}", index, PLANNED[index], shard={"planned": PLANNED})
+    write_instance(tmp_path / "i2", 2, shard={"planned": None}, **ending)
     result = command(tmp_path)
     facts, summary = told(tmp_path)
     assert (result.exit_code, facts["status"], facts["reason"]) == (1, status, sentence), why
@@ -127,7 +127,7 @@ def test_an_instance_that_did_not_end_is_named(
 
 def test_an_instance_whose_directory_was_not_given_is_missing(tmp_path: Path) -> None:
     for index in (0, 3):
-        instance(tmp_path / f"i{index}", index, PLANNED[index], shard={"planned": PLANNED})
+        write_instance(tmp_path / f"i{index}", index, PLANNED[index], shard={"planned": PLANNED})
     assert command(tmp_path).exit_code == 1
     facts, summary = told(tmp_path)
     assert facts["status"] == "interrupted"
@@ -163,8 +163,8 @@ def test_what_nobody_knows_is_null_and_never_0(
 ) -> None:
     unknown = {"planned": None}
     for index in (0, 1):
-        instance(tmp_path / f"i{index}", index, shard=unknown, status="interrupted")
-    instance(tmp_path / "i2", 2, shard=unknown, **dead)
+        write_instance(tmp_path / f"i{index}", index, shard=unknown, status="interrupted")
+    write_instance(tmp_path / "i2", 2, shard=unknown, **dead)
     assert command(tmp_path).exit_code == 1
     facts, summary = told(tmp_path)
     assert sentence in facts["reason"].replace("Instance", "instance"), why
@@ -182,8 +182,8 @@ def test_what_nobody_knows_is_null_and_never_0(
 
 def test_what_a_dead_instance_skipped_is_said_not_to_be_known(tmp_path: Path) -> None:
     for index in (0, 1):
-        instance(tmp_path / f"i{index}", index, skipped={"not_http": 1})
-    instance(tmp_path / "i2", 2, 50, status="running")
+        write_instance(tmp_path / f"i{index}", index, skipped={"not_http": 1})
+    write_instance(tmp_path / "i2", 2, 50, status="running")
     said = [each.text for each in merge_shards([tmp_path], tmp_path / "merged").facts.merged.says]  # type: ignore[union-attr]
     assert (
         "What instances 3 and 4 skipped is unknown: the counts of skipped requests are the others'." in said
@@ -191,8 +191,8 @@ def test_what_a_dead_instance_skipped_is_said_not_to_be_known(tmp_path: Path) ->
 
 
 def test_counts_that_do_not_add_up_are_said(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
-    instance(tmp_path / "1", 1, 90)
+    write_instances(tmp_path)
+    write_instance(tmp_path / "1", 1, 90)
     says = merge_shards([tmp_path], tmp_path / "merged").facts.merged.says  # type: ignore[union-attr]
     said = [each for each in says if each.level == "warn"]
     assert [each.text for each in said] == [
@@ -202,9 +202,9 @@ def test_counts_that_do_not_add_up_are_said(tmp_path: Path) -> None:
 
 
 def test_an_instance_that_sent_late_limits_the_run_and_is_named(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
+    write_instances(tmp_path)
     reason = "the generator sent late: buy another machine"
-    instance(tmp_path / "2", 2, generator_limited=True, generator_limited_reason=reason)
+    write_instance(tmp_path / "2", 2, generator_limited=True, generator_limited_reason=reason)
     result = command(tmp_path)
     facts, summary = told(tmp_path)
     assert facts["generator_limited"]
@@ -224,13 +224,13 @@ def test_an_instance_that_sent_late_limits_the_run_and_is_named(tmp_path: Path) 
 def test_lag_is_judged_by_the_records_too(
     tmp_path: Path, late: int, of: int, status: str, named: str, why: str
 ) -> None:
-    for index in range(OF):
+    for index in range(INSTANCES):
         lag_us = [0] * of
         if index == 2 or named.startswith("all"):
             lag_us[:late] = [50_000] * late
         ended = status if index == 2 else "complete"
         table = records(of, lag_us=lag_us)
-        instance(tmp_path / str(index), index, table, status=ended, shard={"planned": [of] * OF})
+        write_instance(tmp_path / str(index), index, table, status=ended, shard={"planned": [of] * INSTANCES})
     command(tmp_path)
     facts, _ = told(tmp_path)
     assert facts["generator_limited"], why
@@ -240,14 +240,16 @@ def test_lag_is_judged_by_the_records_too(
 
 def test_a_closed_loop_is_not_limited_by_its_lag(tmp_path: Path) -> None:
     table = records(2000, lag_us=50_000)
-    for index in range(OF):
-        instance(tmp_path / str(index), index, table, loop="closed", shard={"planned": [2000] * OF})
+    for index in range(INSTANCES):
+        write_instance(
+            tmp_path / str(index), index, table, loop="closed", shard={"planned": [2000] * INSTANCES}
+        )
     command(tmp_path)
     assert told(tmp_path)[0]["generator_limited"] is False
 
 
 def test_the_summary_has_what_it_promises_of_each_instance(tmp_path: Path) -> None:
-    all_of_them(tmp_path)
+    write_instances(tmp_path)
     result = command(tmp_path, "--json")
     summary = json.loads(result.stdout)
     assert summary == told(tmp_path)[1]
@@ -278,8 +280,8 @@ def test_events_say_whose_they_are_and_the_end_of_the_warm_up_comes_once(tmp_pat
         {"t_ns": 5, "event": "warm-up", "phase": "stop"},
         {"t_ns": 9, "event": "interrupt"},
     ]
-    for index in range(OF):
-        instance(tmp_path / str(index), index, events=events)
+    for index in range(INSTANCES):
+        write_instance(tmp_path / str(index), index, events=events)
     merge_shards([tmp_path], tmp_path / "merged")
     found = [json.loads(line) for line in (tmp_path / "merged" / "events.jsonl").read_text().splitlines()]
     assert [each for each in found if each["event"] == "warm-up"] == [events[1]]
@@ -289,7 +291,7 @@ def test_events_say_whose_they_are_and_the_end_of_the_warm_up_comes_once(tmp_pat
 
 
 def test_lines_of_the_log_that_did_not_parse_are_kept_once(tmp_path: Path) -> None:
-    for path in all_of_them(tmp_path):
+    for path in write_instances(tmp_path):
         (path / "rejects.log").write_text("access.log:3:1: %h: why: line\n")
     merge_shards([tmp_path], tmp_path / "merged")
     assert (tmp_path / "merged" / "rejects.log").read_text() == "access.log:3:1: %h: why: line\n"

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from plimsoll.analysis.exchange.merge import judge_limit
 from plimsoll.cli import main
 from tests.support.programs import ROOT
-from tests.support.rundir import OF, instance, records
+from tests.support.rundir import INSTANCES, records, write_instance
 
 LOAD = {"digest": "9f86d0", "settings": {"timeout_s": 30.0}}
 CASES = json.loads((ROOT / "tests" / "fixtures" / "limits.json").read_text(encoding="utf-8"))
@@ -38,12 +38,12 @@ def test_times_are_read_as_go_writes_them(why: str, limit: str) -> None:
 
 def shards(folder: Path, limits: list[str], last: str = "complete") -> None:
     """Four instances of 250 requests: of one, 5 fail."""
-    for index in range(OF):
+    for index in range(INSTANCES):
         table = records(250)
         if index == 0:
             table["error"][:5], table["status"][:5] = 1, 0
-        status = last if index == OF - 1 else "complete"
-        instance(folder / str(index), index, table, limits=limits, load=LOAD, status=status)
+        status = last if index == INSTANCES - 1 else "complete"
+        write_instance(folder / str(index), index, table, limits=limits, load=LOAD, status=status)
 
 
 @pytest.mark.parametrize(

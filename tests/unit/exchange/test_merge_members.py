@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP
-from tests.support.rundir import OF, instance, records
+from tests.support.rundir import INSTANCES, records, write_instance
 
 TWO = {"clients": 2, "accounts": 2, "requests": 7, "sent_to_login": 3}
 THREE = {"clients": 3, "accounts": 3, "requests": 7, "sent_to_login": 3}
@@ -16,7 +16,7 @@ NONE = {"clients": 0, "accounts": 0, "requests": 0, "sent_to_login": 0}
 
 
 def shards(
-    folder: Path, members: list[dict[str, int] | None], flagged: int = OF, killed: bool = False
+    folder: Path, members: list[dict[str, int] | None], flagged: int = INSTANCES, killed: bool = False
 ) -> None:
     """Instances with ten requests of members each: three of the warm-up, and three sent to the login."""
     for index, own in enumerate(members):
@@ -25,8 +25,8 @@ def shards(
             table["flags"][:10] |= MEMBER
             table["flags"][:3] |= WARMUP
             table["flags"][7:10] |= SENT_TO_LOGIN
-        status: dict[str, Any] = {"status": "running"} if killed and index == OF - 1 else {}
-        instance(folder / str(index), index, table, members=own, **status)
+        status: dict[str, Any] = {"status": "running"} if killed and index == INSTANCES - 1 else {}
+        write_instance(folder / str(index), index, table, members=own, **status)
 
 
 def merged(folder: Path) -> dict[str, Any]:
@@ -74,5 +74,5 @@ def test_members_add_up(
 
 
 def test_a_run_without_members_says_nothing_of_them(tmp_path: Path) -> None:
-    shards(tmp_path, [None] * OF, flagged=0)
+    shards(tmp_path, [None] * INSTANCES, flagged=0)
     assert "members" not in merged(tmp_path)

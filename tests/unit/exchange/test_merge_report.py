@@ -11,7 +11,7 @@ from plimsoll.analysis.evidence.measure import measure_run
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
-from tests.support.rundir import all_of_them, instance, records, write_run
+from tests.support.rundir import records, write_instance, write_instances, write_run
 
 LOAD = {"digest": "d", "settings": {"timeout_s": 30}}
 
@@ -23,9 +23,9 @@ def page_of(run: Path) -> str:
 
 
 def test_the_report_shows_each_instance_and_what_the_merge_said(tmp_path: Path) -> None:
-    all_of_them(tmp_path / "shards")
+    write_instances(tmp_path / "shards")
     clock = {"synchronised": False, "max_error_ms": 16000.0}
-    instance(
+    write_instance(
         tmp_path / "shards" / "1", 1, 40, status="running", shard={"clock": clock, "segment": "<b>1</b>"}
     )
     merge_shards([tmp_path / "shards"], tmp_path / "run")
@@ -45,7 +45,7 @@ def test_answers_that_are_not_the_logs_are_said_of_all_instances_together(tmp_pa
     for index, status in enumerate(statuses):
         table = records(100, status=status)
         table["logged_status"][:2] = 0, 499  # nobody knows, and nobody waited
-        path = instance(tmp_path / "shards" / str(index), index, table, load=LOAD)
+        path = write_instance(tmp_path / "shards" / str(index), index, table, load=LOAD)
         if index == 1:
             summary = json.loads((path / "summary.json").read_text())
             summary["not_as_logged"] = f"97 of 98 answers are not those of the log: 404 for 200. {cause}"
@@ -64,13 +64,13 @@ def test_a_run_that_was_not_merged_has_no_such_table(tmp_path: Path) -> None:
 
 
 def test_a_merged_run_that_is_whole_is_fit_to_be_compared(tmp_path: Path) -> None:
-    all_of_them(tmp_path / "shards")
+    write_instances(tmp_path / "shards")
     merge_shards([tmp_path / "shards"], tmp_path / "run")
     assert reasons(tmp_path / "run") == []
 
 
 def test_one_that_lost_an_instance_is_not(tmp_path: Path) -> None:
-    shards = all_of_them(tmp_path / "shards")
+    shards = write_instances(tmp_path / "shards")
     merge_shards(shards[:3], tmp_path / "run")
     assert [text[:54] for text in reasons(tmp_path / "run")] == [
         "was interrupted (instance 4 of 4 (3/4:1) is missing: i"
@@ -78,8 +78,10 @@ def test_one_that_lost_an_instance_is_not(tmp_path: Path) -> None:
 
 
 def test_one_whose_instance_sent_late_is_not(tmp_path: Path) -> None:
-    all_of_them(tmp_path / "shards")
-    instance(tmp_path / "shards" / "2", 2, generator_limited=True, generator_limited_reason="it sent late")
+    write_instances(tmp_path / "shards")
+    write_instance(
+        tmp_path / "shards" / "2", 2, generator_limited=True, generator_limited_reason="it sent late"
+    )
     merge_shards([tmp_path / "shards"], tmp_path / "run")
     assert reasons(tmp_path / "run") == [
         "was limited by the load generator. Instance 3 of 4 (1/2:3/4): it sent late."
@@ -87,7 +89,7 @@ def test_one_whose_instance_sent_late_is_not(tmp_path: Path) -> None:
 
 
 def test_prometheus_is_told_nothing_of_what_nobody_knows(tmp_path: Path) -> None:
-    instance(tmp_path / "shards" / "0", 0, status="running", shard={"planned": None})
+    write_instance(tmp_path / "shards" / "0", 0, status="running", shard={"planned": None})
     merge_shards([tmp_path / "shards"], tmp_path / "run")
     out = tmp_path / "metrics.prom"
     result = CliRunner().invoke(

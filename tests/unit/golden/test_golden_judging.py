@@ -13,11 +13,11 @@ from lxml import etree
 
 from plimsoll import __version__
 from plimsoll.cli import main
-from tests.support.comparable import GATES, change, runs_of, separated, write_both, write_night
+from tests.support.comparable import GATES, runs_of, separated, write_both, write_night
 from tests.support.experiment import write_experiment
 from tests.support.golden import Row, Said, check_golden, json_text, page_text, rounded, settle, transcript
 from tests.support.programs import ROOT
-from tests.support.rundir import instance, run_facts, traffic, write_run
+from tests.support.rundir import change, run_facts, traffic, write_instance, write_run
 
 SIDES = "--baseline sata --candidate nvme"
 RATIOS = {"passes": 1.0, "fails": 1.5, "undecided": 1.1}
@@ -213,7 +213,7 @@ def _write_runs(folder: Path) -> None:
     for name, facts in ends.items():
         for index in (0, 1):
             half = HALF | {"segment": ("0:1/2", "1/2:1")[index]}
-            instance(
+            write_instance(
                 folder / name / str(index), index, SENT[name][index], shard=half, **(facts if index else {})
             )
 

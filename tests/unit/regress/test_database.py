@@ -21,7 +21,8 @@ from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from plimsoll.analysis.regress.store import open_history
 from plimsoll.common.errors import HistoryError
 from plimsoll.rundir.read import read_facts
-from tests.support.comparable import FIRST, change, folder_of, regress, write_night
+from tests.support.comparable import FIRST, folder_of, regress, write_night
+from tests.support.rundir import change
 
 # Adds, and says after each run that it is kept.
 ADDING = """

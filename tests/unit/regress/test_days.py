@@ -26,7 +26,7 @@ from plimsoll.analysis.regress.tonight import judge_last_night
 from plimsoll.analysis.statistics.standardised import alike
 from plimsoll.rundir.facts import RunFacts
 from tests.support.comparable import OLD_IS_FINE, regress
-from tests.support.rundir import DAY_NS, day, imported, table
+from tests.support.rundir import DAY_NS, day, even_requests, write_imported
 
 UTC = ZoneInfo("UTC")
 MONDAY = 20_731  # days since 1970: 2026-10-05
@@ -165,14 +165,14 @@ def values(kept: Any, name: str = "days of accesslog") -> dict[tuple[str, str], 
 
 def test_figures_are_the_same_however_the_log_was_cut_and_imported(tmp_path: Path) -> None:
     """In one piece; rotated at 06:25; and with a part twice."""
-    whole = table(15, 0.4, 1.0, 1, per_day=1200)
+    whole = even_requests(15, 0.4, 1.0, 1, per_day=1200)
     cut = int(np.searchsorted(whole["due_ns"], 8 * DAY_NS + 385 * 60 * 10**9))
     later = whole[cut:].copy()
     began = day(0) + timedelta(microseconds=int(later["due_ns"][0]) / 1000)
     later["due_ns"] -= later["due_ns"][0]
-    imported(tmp_path / "whole" / "x", day(0), whole)
-    imported(tmp_path / "cut" / "first", day(0), whole[:cut])
-    imported(tmp_path / "cut" / "second", began, later)
+    write_imported(tmp_path / "whole" / "x", day(0), whole)
+    write_imported(tmp_path / "cut" / "first", day(0), whole[:cut])
+    write_imported(tmp_path / "cut" / "second", began, later)
     found: list[dict[tuple[str, str], float]] = []
     for folders in (["whole/x"], ["cut/first", "cut/second"], ["whole/x", "cut/second"]):
         with open_history(tmp_path / f"{len(found)}.sqlite") as kept:
@@ -188,9 +188,9 @@ def test_figures_are_the_same_however_the_log_was_cut_and_imported(tmp_path: Pat
 def test_the_weeks_after_a_move_are_told_by_those_before(tmp_path: Path) -> None:
     """Fewer images after the move, which is no regression; slower from the third day on, which is one."""
     file = tmp_path / "history.sqlite"
-    imported(tmp_path / "before", day(0), table(28, 0.5, 1.0, 1, per_day=2400))
-    imported(tmp_path / "quiet", day(28), table(2, 0.2, 1.0, 2, per_day=2400), backend="nvme")
-    imported(tmp_path / "after", day(30), table(6, 0.2, 1.6, 3, per_day=2400), backend="zfs")
+    write_imported(tmp_path / "before", day(0), even_requests(28, 0.5, 1.0, 1, per_day=2400))
+    write_imported(tmp_path / "quiet", day(28), even_requests(2, 0.2, 1.0, 2, per_day=2400), backend="nvme")
+    write_imported(tmp_path / "after", day(30), even_requests(6, 0.2, 1.6, 3, per_day=2400), backend="zfs")
     first = regress(file, tmp_path / "before", tmp_path / "quiet", *OLD_IS_FINE)
     assert first.exit_code == 0, first.output
     told = regress(file, tmp_path / "after", *OLD_IS_FINE)
@@ -214,8 +214,8 @@ def test_the_weeks_after_a_move_are_told_by_those_before(tmp_path: Path) -> None
 
 def test_a_failing_day_is_not_fast(tmp_path: Path) -> None:
     file = tmp_path / "history.sqlite"
-    imported(tmp_path / "before", day(0), table(14, 0.5, 1.0, 1, per_day=1200))
-    imported(tmp_path / "after", day(14), table(1, 0.5, 0.1, 2, failures=0.3, per_day=1200))
+    write_imported(tmp_path / "before", day(0), even_requests(14, 0.5, 1.0, 1, per_day=1200))
+    write_imported(tmp_path / "after", day(14), even_requests(1, 0.5, 0.1, 2, failures=0.3, per_day=1200))
     told = regress(file, tmp_path / "before", tmp_path / "after", *OLD_IS_FINE)
     assert told.exit_code == 3
     assert "failed so often that the p99 is a failure's" in " ".join(told.output.split())
@@ -230,14 +230,14 @@ WRONG = [
 @pytest.mark.parametrize(("what", "words", "says"), WRONG, ids=[row[0] for row in WRONG])
 def test_zones_that_do_not_fit(tmp_path: Path, what: str, words: list[str], says: str) -> None:
     file = tmp_path / "history.sqlite"
-    folder = imported(tmp_path / "log", day(0), table(1, 0.5, 1.0, 1, per_day=240))
+    folder = write_imported(tmp_path / "log", day(0), even_requests(1, 0.5, 1.0, 1, per_day=240))
     assert regress(file, folder, *OLD_IS_FINE).exit_code == 0
     told = regress(file, folder, *words, *OLD_IS_FINE)
     assert (told.exit_code, says in told.output + told.stderr) == (2, True), what
 
 
 def test_a_log_of_less_than_a_day_says_so(tmp_path: Path) -> None:
-    folder = imported(tmp_path / "log", day(0), table(1, 0.5, 1.0, 1, per_day=240)[:100])
+    folder = write_imported(tmp_path / "log", day(0), even_requests(1, 0.5, 1.0, 1, per_day=240)[:100])
     told = regress(tmp_path / "history.sqlite", folder)
     assert told.exit_code == 3
     assert "no day of its log is over yet" in told.stderr
@@ -245,7 +245,7 @@ def test_a_log_of_less_than_a_day_says_so(tmp_path: Path) -> None:
 
 def test_the_raw_log_may_go_once_its_hours_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "history.sqlite"
-    folder = imported(tmp_path / "log", day(-400), table(3, 0.5, 1.0, 1, per_day=240))
+    folder = write_imported(tmp_path / "log", day(-400), even_requests(3, 0.5, 1.0, 1, per_day=240))
     told = regress(file, folder, "--keep-raw-days", "30", *OLD_IS_FINE)
     assert "raw data of 1 run deleted" in told.stderr
     assert not (folder / "run").exists()
@@ -255,7 +255,7 @@ def test_the_raw_log_may_go_once_its_hours_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_log_that_an_older_version_kept_as_a_run_becomes_days(tmp_path: Path) -> None:
-    folder = imported(tmp_path / "log", day(0), table(2, 0.5, 1.0, 1, per_day=240))
+    folder = write_imported(tmp_path / "log", day(0), even_requests(2, 0.5, 1.0, 1, per_day=240))
     selected = select_readable([folder])
     with open_history(tmp_path / "history.sqlite") as kept:
         night = NightFacts(NightKey("", "2026-10-05"), "2026-10-05T00:00:00.000000Z", None, "")
@@ -268,8 +268,8 @@ def test_a_log_that_an_older_version_kept_as_a_run_becomes_days(tmp_path: Path) 
 
 
 def test_what_is_packed_is_what_was_served(tmp_path: Path) -> None:
-    requests = table(2, 0.5, 1.0, 1, failures=0.1, per_day=2400)
-    folder = imported(tmp_path / "log", day(0), requests)
+    requests = even_requests(2, 0.5, 1.0, 1, failures=0.1, per_day=2400)
+    folder = write_imported(tmp_path / "log", day(0), requests)
     with open_history(tmp_path / "history.sqlite") as kept:
         add_runs(kept, select_readable([folder]))
         served = LogStore(kept).served(LogStore(kept).hours("days of accesslog"))

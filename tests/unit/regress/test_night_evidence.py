@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from plimsoll.rundir.records import HEADER_BYTES, RECORD
-from tests.support.comparable import change, folder_of, regress, write_night
+from tests.support.comparable import folder_of, regress, write_night
+from tests.support.rundir import change
 
 NIGHTS = 4
 NOTE = ["--note", "we replay at the door now", "--by", "Ada"]

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.cli import main
-from tests.support.comparable import change, folder_of, regress, write_night
+from tests.support.comparable import folder_of, regress, write_night
+from tests.support.rundir import change
 
 QUIET = 100
 SPREAD = 0.10

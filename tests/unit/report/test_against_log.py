@@ -16,7 +16,7 @@ from plimsoll.analysis.page.against_log import (
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.read import RunDirectory
-from tests.support.comparable import BACKENDS, gates, run, write_both
+from tests.support.comparable import BACKENDS, sign_off, write_both, write_gates
 from tests.support.rundir import records, write_run
 
 REQUESTS = 4000
@@ -170,8 +170,15 @@ def test_a_signoff_takes_it_as_evidence(tmp_path: Path, monkeypatch: pytest.Monk
             path.write_text(json.dumps(facts | {"load": load("a")}))
     log = imported(tmp_path / "log", records(200_000, total_us=20_000), "a")
     out = tmp_path / "signed"
-    told = run(
-        tmp_path / "experiment", *BACKENDS, "--gates", gates(tmp_path), "--out", out, "--against-log", log
+    told = sign_off(
+        tmp_path / "experiment",
+        *BACKENDS,
+        "--gates",
+        write_gates(tmp_path),
+        "--out",
+        out,
+        "--against-log",
+        log,
     )
     assert told.exit_code in (0, 1, 3), told.output
     said = json.loads((out / "signoff.json").read_text())["against_log"]

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import make_report
 from plimsoll.cli import main
-from tests.support.experiment import FAST, SLOW, rewrite, write_experiment, write_scripted_experiment
-from tests.support.rundir import records, write_run
+from tests.support.experiment import FAST, SLOW, write_experiment, write_scripted_experiment
+from tests.support.rundir import change, records, write_run
 from tests.unit.report.test_report_failures import EVENTS, load
 
 Write = Callable[[Path], object]
@@ -45,7 +45,7 @@ def downloads(folder: Path) -> None:
 def one_after_the_other(folder: Path) -> None:
     for number, run in enumerate(sorted(write_experiment(folder, 4), key=lambda run: backend_of(run))):
         instant = f"2026-11-20T{number:02d}"
-        rewrite(run, started_at=f"{instant}:00:00Z", ended_at=f"{instant}:05:00Z", experiment=None)
+        change(run, started_at=f"{instant}:00:00Z", ended_at=f"{instant}:05:00Z", experiment=None)
 
 
 def backend_of(run: Path) -> str:
@@ -56,7 +56,7 @@ def doubtful(folder: Path) -> None:
     first = write_experiment(folder, 4)[0]
     summary = json.loads((first / "summary.json").read_text())
     (first / "summary.json").write_text(json.dumps(summary | {"generator_limited": True}))
-    rewrite(first, status="interrupted", reason="Ctrl-C")
+    change(first, status="interrupted", reason="Ctrl-C")
 
 
 ROWS: list[tuple[str, Write, list[str]]] = [

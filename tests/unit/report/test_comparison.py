@@ -14,8 +14,8 @@ from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.sections.storage import differences_json
 from plimsoll.common.errors import RunDirectoryError
-from tests.support.experiment import DISK, FAST, SLOW, rewrite, write_experiment, write_one
-from tests.support.rundir import records, write_run
+from tests.support.experiment import DISK, FAST, SLOW, write_experiment, write_one
+from tests.support.rundir import change, records, write_run
 from tests.unit.report.test_page import HOSTILE, _coloured, _figures
 
 
@@ -195,11 +195,11 @@ DOUBTS: list[tuple[str, Callable[[Path], object], str]] = [
     ("the counters are damaged", _no_counters, "without the observers&#39; counters"),
     (
         "the host changed between two runs",
-        lambda path: rewrite(path, storage={"facts": {"kernel": "6.2"}}),
+        lambda path: change(path, storage={"facts": {"kernel": "6.2"}}),
         "nvme-mirror was not the same in all its runs: kernel",
     ),
-    ("a run lies elsewhere", lambda path: rewrite(path, scenario="other"), "other did not run on slow-disk."),
-    ("its format is another", lambda path: rewrite(path, format=2), "cannot be read: "),
+    ("a run lies elsewhere", lambda path: change(path, scenario="other"), "other did not run on slow-disk."),
+    ("its format is another", lambda path: change(path, format=2), "cannot be read: "),
     ("run.json is cut off", lambda path: (path / "run.json").write_text("{"), "is not JSON; it was cut off"),
     ("there are no records", lambda path: (path / "requests.npy").unlink(), "requests.npy is missing"),
     (
@@ -223,8 +223,8 @@ def test_what_makes_a_comparison_doubtful_is_said(
 def test_warnings_on_single_runs_do_not_hide_the_answer(tmp_path: Path) -> None:
     paths = write_experiment(tmp_path, 3)
     for path in paths:
-        rewrite(path, status="interrupted", reason="by Ctrl-C")
-    rewrite(paths[0], status="failed", reason="disk full")
+        change(path, status="interrupted", reason="by Ctrl-C")
+    change(paths[0], status="failed", reason="disk full")
     text = text_of(make_report([tmp_path]))
     assert "The run failed (disk full)." in text[text.index('id="warnings"') :]
     assert text.count("and 2 more:</b> The run was interrupted (by Ctrl-C).") == 1
@@ -291,7 +291,7 @@ def test_facts_are_compared_by_place_and_names_change_nothing() -> None:
 def _tuned(path: Path, *values: tuple[str, str, str]) -> None:
     storage = json.loads((path / "run.json").read_text())["storage"]
     tuning = [{"key": key, "was": was, "set": wanted} for key, was, wanted in values]
-    rewrite(path, storage={**storage, "tuning": tuning})
+    change(path, storage={**storage, "tuning": tuning})
 
 
 def test_a_difference_in_tuning_is_shown_as_what_lab_yml_set(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_a_tuning_that_is_not_the_same_in_all_runs_of_a_backend_is_a_finding(tmp
 
 def test_facts_that_are_no_numbers_are_refused_and_named(tmp_path: Path) -> None:
     paths = write_experiment(tmp_path, 2)
-    rewrite(paths[0], storage={"facts": {"cpus": float("inf"), "none": None}})
+    change(paths[0], storage={"facts": {"cpus": float("inf"), "none": None}})
     made = make_report([tmp_path])
     assert len(made.runs) == len(paths) - 1
     assert "storage.facts.cpus: is not a usable number" in made.unreadable[0]
@@ -350,7 +350,7 @@ def hostile_experiment(folder: Path) -> list[Path]:
         )
         facts = {HOSTILE[0]: f"{HOSTILE[3]}{number}", "kernel": f"{HOSTILE[1]}{number}", "disks": HOSTILE}
         storage = {"emulated": HOSTILE[4], "clone": {"driver": HOSTILE[0]}, "facts": facts}
-        rewrite(path, storage=storage)
+        change(path, storage=storage)
         (path / "host.csv").write_text("<script>window.owned = 1</script>\n")
         paths.append(path)
     return paths

@@ -9,7 +9,8 @@ import pytest
 
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import make_report
-from tests.support.experiment import rewrite, write_experiment, write_factorial
+from tests.support.experiment import write_experiment, write_factorial
+from tests.support.rundir import change
 from tests.unit.report.test_comparison import figures_of, text_of
 from tests.unit.report.test_page import HOSTILE
 
@@ -110,7 +111,7 @@ def test_levels_and_factors_are_hostile(tmp_path: Path) -> None:
     for path in paths:
         facts = json.loads((path / "run.json").read_text())
         text = HOSTILE[0] + HOSTILE[1]
-        rewrite(path, factors={**facts["factors"], text: facts["factors"]["send-rate"] + text})
+        change(path, factors={**facts["factors"], text: facts["factors"]["send-rate"] + text})
     made = make_report([tmp_path])
     page = made.path.read_text(encoding="utf-8")
     assert HOSTILE[0] not in page

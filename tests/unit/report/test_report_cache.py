@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.report import make_report
-from tests.support.experiment import BEFORE_S, DURING_S, FAST, facts_of_host, rewrite, write_experiment
+from tests.support.experiment import BEFORE_S, DURING_S, FAST, facts_of_host, write_experiment
+from tests.support.rundir import change
 from tests.unit.report.test_comparison import figures_of, text_of
 
 
@@ -26,7 +27,7 @@ def on_zfs(run: Path, ratio: object = 1.4) -> None:
     facts = facts_of_host(rotational=False)
     facts["pools"] = [{"pool": "tank", "layout": ["mirror"]}]
     facts["datasets"][0]["compress_ratio"] = ratio
-    rewrite(run, storage={"emulated": None, "facts": facts})
+    change(run, storage={"emulated": None, "facts": facts})
 
 
 def test_hits_and_size_are_drawn_since_the_saturator_started(tmp_path: Path) -> None:
@@ -89,5 +90,5 @@ def test_the_compress_ratio_stands_among_the_facts(
 
 def test_nothing_compresses_where_no_dataset_is_known(tmp_path: Path) -> None:
     for run in write_experiment(tmp_path, 2):
-        rewrite(run, storage={"facts": {"kernel": "6.1", "datasets": "none"}})
+        change(run, storage={"facts": {"kernel": "6.1", "datasets": "none"}})
     assert "compress ratio" not in text_of(make_report([tmp_path]))

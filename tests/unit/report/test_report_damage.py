@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.report import make_report
-from tests.support.experiment import FAST, add_events, rewrite, write_experiment
+from tests.support.experiment import FAST, add_events, write_experiment
+from tests.support.rundir import change
 from tests.unit.report.test_comparison import text_of
 
 Spoil = Callable[[Path], object]
@@ -71,7 +72,7 @@ KINDS: list[tuple[str, Spoil, str]] = [
     ("no records", lambda run: (run / "requests.npy").unlink(), "requests.npy is missing"),
     ("an empty requests.npy", lambda run: (run / "requests.npy").write_bytes(b""), "holds no request"),
     ("an empty run.json", lambda run: (run / "run.json").write_text(""), "is not JSON; it was cut off"),
-    ("another format", lambda run: rewrite(run, format=2), "is of format 2; this version"),
+    ("another format", lambda run: change(run, format=2), "is of format 2; this version"),
     (
         "a summary of another format",
         lambda run: (run / "summary.json").write_text('{"format": 9}'),
@@ -85,14 +86,14 @@ KINDS: list[tuple[str, Spoil, str]] = [
     ("no summary", lambda run: (run / "summary.json").unlink(), "summary.json is missing"),
     ("a record that is cut off", _torn, "is truncated: the last record of requests.npy is cut off"),
     ("fewer records than sent", _cut_off, "were sent, and requests.npy holds"),
-    ("an interrupted run", lambda run: rewrite(run, status="interrupted"), "The run was interrupted."),
+    ("an interrupted run", lambda run: change(run, status="interrupted"), "The run was interrupted."),
     (
         "a failed run",
-        lambda run: rewrite(run, status="failed", reason="no disk"),
+        lambda run: change(run, status="failed", reason="no disk"),
         "The run failed (no disk)",
     ),
-    ("a run that was killed", lambda run: rewrite(run, status="running"), "The run has not ended yet"),
-    ("another scenario", lambda run: rewrite(run, scenario="download"), "download did not run on slow-disk."),
+    ("a run that was killed", lambda run: change(run, status="running"), "The run has not ended yet"),
+    ("another scenario", lambda run: change(run, scenario="download"), "download did not run on slow-disk."),
     (
         "unlike repeats",
         lambda run: (run / "run.json").unlink(),
@@ -114,18 +115,18 @@ KINDS: list[tuple[str, Spoil, str]] = [
     ("the observer's clock", _move_host, "host.csv: only 0 of 80 samples lie within"),
     (
         "a clock that was set back",
-        lambda run: rewrite(run, ended_at="2026-11-20T00:00:00Z"),
+        lambda run: change(run, ended_at="2026-11-20T00:00:00Z"),
         "before it began",
     ),
-    ("a clock that was set", lambda run: rewrite(run, ended_at="2026-11-20T00:02:09Z"), "the run took 9 s"),
+    ("a clock that was set", lambda run: change(run, ended_at="2026-11-20T00:02:09Z"), "the run took 9 s"),
     (
         "runs at the same time",
-        lambda run: rewrite(run, ended_at="2026-11-20T00:05:00Z"),
+        lambda run: change(run, ended_at="2026-11-20T00:05:00Z"),
         "slow-disk #1 began before nvme-mirror #1 had ended",
     ),
     (
         "another order than the plan's",
-        lambda run: rewrite(run, started_at="2026-11-21T00:00:00Z", ended_at="2026-11-21T00:02:00Z"),
+        lambda run: change(run, started_at="2026-11-21T00:00:00Z", ended_at="2026-11-21T00:02:00Z"),
         "began in another order than the experiment's",
     ),
     ("no saturator", lambda run: _without(run, "zfs-send"), "nvme-mirror #1 has no saturator at all"),

@@ -9,8 +9,8 @@ from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report, merge_repeats
 from plimsoll.common.errors import Severity
-from tests.support.experiment import rewrite, write_experiment, write_scripted_experiment
-from tests.support.rundir import records, write_run
+from tests.support.experiment import write_experiment, write_scripted_experiment
+from tests.support.rundir import change, records, write_run
 from tests.unit.report.test_comparison import figures_of, text_of, warnings_of
 
 
@@ -18,7 +18,7 @@ def _report(folder: Path, repeats: int) -> Report:
     """Two scenarios on two backends, those of one failed."""
     write_experiment(folder / "a", repeats, per_s=20.0)
     for path in write_scripted_experiment(folder / "b", ["save-article"], repeats):
-        rewrite(path, status="failed", reason="no disk")
+        change(path, status="failed", reason="no disk")
     return make_report([folder / "a", folder / "b"])
 
 
@@ -83,7 +83,7 @@ def test_runs_without_a_backend_are_one_group(tmp_path: Path) -> None:
 def test_minor_warnings_of_many_runs_are_folded_with_nothing_above_them(tmp_path: Path) -> None:
     for number in range(5):
         path, day = tmp_path / f"run-{number}", f"2026-11-2{number}"
-        rewrite(
+        change(
             write_run(path, records(900 + number), summary={}), started_at=f"{day}T09:00:00Z", ended_at=None
         )
     text = text_of(make_report([tmp_path]))

@@ -9,8 +9,7 @@ import pytest
 from plimsoll.analysis.report import make_report
 from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.windows import Timeline, minutes_of
-from tests.support.comparable import change
-from tests.support.rundir import records, write_run
+from tests.support.rundir import change, records, write_run
 from tests.unit.report.test_comparison import figures_of, text_of
 
 A_MINUTE = 1500  # requests

@@ -17,15 +17,15 @@ from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from tests.support.comparable import (
     BACKENDS,
     GATES,
-    change,
-    gates,
-    run,
     runs_of,
     separated,
+    sign_off,
     signed_off,
     write_both,
     write_comparable,
+    write_gates,
 )
+from tests.support.rundir import change
 from tests.unit.compare.test_compare_command import hostile_sides
 from tests.unit.report.test_page import HOSTILE, _figures
 
@@ -57,7 +57,7 @@ VERDICTS = [
 def test_verdicts(tmp_path: Path, what: str, ratio: float, code: int, verdict: str) -> None:
     write_both(tmp_path / "e", ratio)
     out = tmp_path / "signed"
-    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    result = sign_off(tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
     assert result.exit_code == code, what
     assert result.stdout.startswith(f"{verdict}: nvme against sata: 3 limits checked")
     assert result.stdout.endswith(f"document: {out}/signoff.html\n")
@@ -68,7 +68,7 @@ def test_verdicts(tmp_path: Path, what: str, ratio: float, code: int, verdict: s
 def test_without_a_browser_it_says_so_and_writes_the_rest(tmp_path: Path) -> None:
     write_both(tmp_path / "e")
     out = tmp_path / "new" / "folder" / "signed"
-    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    result = sign_off(tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
     assert result.stderr == (
         "plimsoll signoff: without a PDF: no Chromium is installed (Debian: chromium); print signoff.html.\n"
     )
@@ -126,7 +126,7 @@ def test_it_never_passes(tmp_path: Path, what: str, spoil: Callable[[list[Path]]
     write_both(tmp_path / "e", 0.5)
     spoil(runs_of(tmp_path / "e"))
     out = tmp_path / "signed"
-    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    result = sign_off(tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
     assert result.exit_code == 3, what
     assert says in shown(out)
 
@@ -147,7 +147,7 @@ INTERLEAVED = [
 def test_interleaved(tmp_path: Path, what: str, key: str, code: int, says: str) -> None:
     sides = separated(tmp_path)
     out = tmp_path / "signed"
-    result = run(*sides, "--gates", gates(tmp_path, key + GATES), "--out", out)
+    result = sign_off(*sides, "--gates", write_gates(tmp_path, key + GATES), "--out", out)
     assert result.exit_code == code, what
     assert says in shown(out)
 
@@ -222,7 +222,7 @@ def test_lines_to_sign_on(tmp_path: Path, what: str, names: str, lines: int, pag
 def test_the_sum_of_the_evidence_is_on_every_page_and_at_the_end_of_the_command(tmp_path: Path) -> None:
     write_both(tmp_path / "e")
     out = tmp_path / "signed"
-    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    result = sign_off(tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
     digits = hashlib.sha256((out / "SHA256SUMS").read_bytes()).hexdigest()
     assert f"on every page: {digits}\n" in result.stdout
     assert f'@page {{ @bottom-left {{ content: "{digits}"; }} }}' in page_of(out)
@@ -238,13 +238,13 @@ def test_the_sum_of_the_evidence_is_on_every_page_and_at_the_end_of_the_command(
 
 def refused(tmp_path: Path, *further: str | Path) -> Result:
     write_both(tmp_path / "e")
-    return run(tmp_path / "e", *BACKENDS, *further)
+    return sign_off(tmp_path / "e", *BACKENDS, *further)
 
 
 def test_it_overwrites_nothing(tmp_path: Path) -> None:
     out = signed_off(tmp_path)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    again = run(tmp_path / "experiment", *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    again = sign_off(tmp_path / "experiment", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
     assert again.exit_code == 2
     assert "is there already, and a sign-off is never overwritten" in again.stderr
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
@@ -262,7 +262,7 @@ def test_one_that_appears_meanwhile_is_not_overwritten(
         return printed(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(signoff, "signoff_page", late)
-    result = refused(tmp_path, "--gates", gates(tmp_path), "--out", out)
+    result = refused(tmp_path, "--gates", write_gates(tmp_path), "--out", out)
     assert result.exit_code == 2
     assert [path.name for path in out.iterdir()] == ["theirs"]
     assert not list(tmp_path.glob(".signed*"))
@@ -279,7 +279,9 @@ def test_data_that_change_meanwhile_are_not_signed_off(
         return compared(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(signoff, "compare_sides", meanwhile)
-    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", tmp_path / "signed")
+    result = sign_off(
+        tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", tmp_path / "signed"
+    )
     assert result.exit_code == 2
     assert "changed while it was read" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e", "limits.yml"]
@@ -288,7 +290,9 @@ def test_data_that_change_meanwhile_are_not_signed_off(
 def test_a_link_among_the_raw_data_is_refused(tmp_path: Path) -> None:
     write_both(tmp_path / "e")
     (runs_of(tmp_path / "e")[0] / "more").symlink_to("/etc")
-    result = run(tmp_path / "e", *BACKENDS, "--gates", gates(tmp_path), "--out", tmp_path / "signed")
+    result = sign_off(
+        tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", tmp_path / "signed"
+    )
     assert result.exit_code == 2
     assert "is not a plain file, so it has no sum" in result.stderr
 
@@ -315,9 +319,9 @@ def test_wrong_usage(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_both(Path("e"), repeats=1)
-    gates(Path())
+    write_gates(Path())
     Path("e/wrong.yml").write_text("confidence: 0.9\n")
-    result = run(*arguments)
+    result = sign_off(*arguments)
     assert result.exit_code == 2, what
     assert says in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e", "limits.yml"]
@@ -326,9 +330,9 @@ def test_wrong_usage(
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     sides = hostile_sides(tmp_path)
     out = tmp_path / "signed"
-    limits = gates(tmp_path, json.dumps({"gates": [{"scenario": HOSTILE[3], "at_most_ratio": 1.1}]}))
+    limits = write_gates(tmp_path, json.dumps({"gates": [{"scenario": HOSTILE[3], "at_most_ratio": 1.1}]}))
     attack = "<script>window.owned=1</script>"
-    result = run(*sides, "--gates", limits, "--out", out, "--question", attack, "--signer", attack)
+    result = sign_off(*sides, "--gates", limits, "--out", out, "--question", attack, "--signer", attack)
     assert result.exit_code == 3, result.output
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", result.stdout)
     text = page_of(out)
@@ -338,6 +342,6 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
 
 
 def test_json_is_what_is_written(tmp_path: Path) -> None:
-    result = refused(tmp_path, "--gates", gates(tmp_path), "--out", tmp_path / "signed", "--json")
+    result = refused(tmp_path, "--gates", write_gates(tmp_path), "--out", tmp_path / "signed", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout) == json.loads((tmp_path / "signed" / "signoff.json").read_text())

@@ -7,7 +7,8 @@ import pytest
 from plimsoll.analysis.compare.comparison import Comparison
 from plimsoll.analysis.signoff.first_page import FirstPage, clip, first_page, limit_in_words
 from plimsoll.analysis.statistics.stalls import excluded_share
-from tests.support.comparable import change, judged, runs_of, write_both
+from tests.support.comparable import judged, runs_of, write_both
+from tests.support.rundir import change
 
 EVIDENCE = "48 files"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.signoff.pdf import UnreadablePdfError, each_page_has, has_on_each_page
-from tests.support.comparable import BACKENDS, gates, pdf_of, run, write_both
+from tests.support.comparable import BACKENDS, pdf_of, sign_off, write_both, write_gates
 
 SUM = "0123456789abcdef" * 4
 PAGES: list[tuple[str, bytes, bool]] = [
@@ -57,6 +57,6 @@ def test_no_pdf_is_kept_that_does_not_bear_the_sum(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr("plimsoll.analysis.signoff.signoff.print_pdf", print_other)
     experiment, out = write_both(tmp_path / "e"), tmp_path / "signed"
-    result = run(experiment, *BACKENDS, "--gates", gates(tmp_path), "--out", out)
+    result = sign_off(experiment, *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
     assert "without a PDF: the browser does not print the sum on each page" in result.stderr
     assert not (out / "signoff.pdf").exists()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.comparable import BACKENDS, change, gates, run, runs_of, write_both
+from tests.support.comparable import BACKENDS, runs_of, sign_off, write_both, write_gates
+from tests.support.rundir import change
 
 SITES = {"sata": "http://10.0.0.5", "nvme": "http://10.0.0.6:8080"}
 LOG = {"sha256": "ab" * 32, "lines": 3, "first": None, "last": None}
@@ -173,7 +174,9 @@ VERDICTS: list[tuple[str, dict[str, Any], int, str]] = [
 def test_verdicts(tmp_path: Path, what: str, keys: dict[str, Any], code: int, says: str) -> None:
     out = tmp_path / "signed"
     same = written(tmp_path, same_json(**keys))
-    result = run(sides(tmp_path), *BACKENDS, "--gates", gates(tmp_path), "--out", out, "--same", same)
+    result = sign_off(
+        sides(tmp_path), *BACKENDS, "--gates", write_gates(tmp_path), "--out", out, "--same", same
+    )
     assert result.exit_code == code, (what, result.output)
     assert says in shown(out)
     kept = json.loads((out / "signoff.json").read_text())["same"]
@@ -185,16 +188,18 @@ def test_its_files_have_sums_and_later_ones_are_found(tmp_path: Path) -> None:
     out = tmp_path / "signed"
     same = written(tmp_path, same_json())
     assert (
-        run(sides(tmp_path), *BACKENDS, "--gates", gates(tmp_path), "--out", out, "--same", same).exit_code
+        sign_off(
+            sides(tmp_path), *BACKENDS, "--gates", write_gates(tmp_path), "--out", out, "--same", same
+        ).exit_code
         == 0
     )
     sums = (out / "SHA256SUMS").read_text()
     assert "  ../same/same.json\n" in sums
     assert "  ../same/pages.jsonl\n" in sums
-    assert run("verify", out).exit_code == 0
+    assert sign_off("verify", out).exit_code == 0
     (same / "added").write_text("")
     (same / "same.json").write_text(json.dumps(same_json(says="other")))
-    checked = run("verify", out)
+    checked = sign_off("verify", out)
     assert checked.exit_code == 1
     assert "WRONG: ../same/same.json: was changed" in checked.output
     assert "WRONG: ../same/added: was added" in checked.output
@@ -202,7 +207,7 @@ def test_its_files_have_sums_and_later_ones_are_found(tmp_path: Path) -> None:
 
 def test_without_it_the_document_says_what_nobody_looked_at(tmp_path: Path) -> None:
     out = tmp_path / "signed"
-    assert run(sides(tmp_path), *BACKENDS, "--gates", gates(tmp_path), "--out", out).exit_code == 0
+    assert sign_off(sides(tmp_path), *BACKENDS, "--gates", write_gates(tmp_path), "--out", out).exit_code == 0
     assert "was not looked at page by page (bin/replay same)" in shown(out)
     assert json.loads((out / "signoff.json").read_text())["same"] is None
 
@@ -225,7 +230,9 @@ def test_what_is_no_result_is_refused(tmp_path: Path, what: str, content: object
         text = content if isinstance(content, str) else json.dumps(content)
         (same / "same.json").write_text(text)
     out = tmp_path / "signed"
-    result = run(sides(tmp_path), *BACKENDS, "--gates", gates(tmp_path), "--out", out, "--same", same)
+    result = sign_off(
+        sides(tmp_path), *BACKENDS, "--gates", write_gates(tmp_path), "--out", out, "--same", same
+    )
     assert result.exit_code == 2, what
     assert says in result.output
     assert not out.exists()

@@ -24,17 +24,8 @@ from plimsoll.analysis.report.runs import (
 from plimsoll.analysis.statistics.windows import PHASES, PhaseSlices, line_of, make_phase_windows
 from plimsoll.rundir.events import Event, saturation
 from plimsoll.rundir.read import RunDirectory
-from tests.support.experiment import (
-    AFTER_S,
-    BEFORE_S,
-    DURING_S,
-    FAST,
-    SLOW,
-    rewrite,
-    write_experiment,
-    write_one,
-)
-from tests.support.rundir import load_records, records, write_run
+from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, SLOW, write_experiment, write_one
+from tests.support.rundir import change, load_records, records, write_run
 
 START_NS, STOP_NS = 20_000_000_000, 60_000_000_000
 
@@ -269,7 +260,7 @@ def test_the_lab_s_keys_are_kept_and_merge_well(tmp_path: Path) -> None:
     assert facts.storage.facts["disks"][0]["device"] == "loop7"
     assert facts.phases
     assert facts.phases.during_s == DURING_S
-    rewrite(path, storage=None, experiment=None, phases=None)
+    change(path, storage=None, experiment=None, phases=None)
     assert RunDirectory.open(path).facts.storage is None
 
 
