@@ -11,11 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, Self
+from typing import Any
 
 import requests
 
@@ -26,7 +26,6 @@ from tests.support.rundir import load_records
 from tests.support.site import PASSWORD
 
 LOCUST = ROOT / ".venv" / "bin" / "locust"
-EVERY_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -269,35 +268,3 @@ class Poll:
         except requests.RequestException:
             well = False
         self._seen.append((due_s, well))
-
-
-class ProcessList:
-    """The processes that this one has started, and theirs, again and again until the end of the block."""
-
-    def __init__(self) -> None:
-        self.shown: set[bytes] = set()  # each command line and each environment that was there to be read
-        self._ended = Event()
-        self._thread = Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ended.wait(EVERY_S):
-            for process in _below(os.getpid()):
-                for name in ("cmdline", "environ"):
-                    with suppress(OSError):  # it has ended meanwhile
-                        self.shown.add(Path(f"/proc/{process}/{name}").read_bytes())
-
-
-def _below(process: int) -> Iterator[int]:
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, task.read_text().split()):
-                yield child
-                yield from _below(child)

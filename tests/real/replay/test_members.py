@@ -1,18 +1,54 @@
 """`--accounts` against real WordPress and the forum: members get their own pages, past the cache."""
 
 import json
+import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
+from typing import Self
 
 import pytest
 
-from tests.support.scenario import ProcessList
 from tests.support.site import Site
 
 MEMBERS = 40
+_EVERY_S = 0.02
 PASSWORD = "a word for members"  # noqa: S105 (of accounts that this test makes)
 Replayed = Callable[..., subprocess.CompletedProcess[str]]
+
+
+class ProcessList:
+    """The processes that this one has started, and theirs, again and again until the end of the block."""
+
+    def __init__(self) -> None:
+        self.shown: set[bytes] = set()  # each command line and each environment that was there to be read
+        self._ended = Event()
+        self._thread = Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(_EVERY_S):
+            for process in _below(os.getpid()):
+                for name in ("cmdline", "environ"):
+                    with suppress(OSError):  # it has ended meanwhile
+                        self.shown.add(Path(f"/proc/{process}/{name}").read_bytes())
+
+
+def _below(process: int) -> Iterator[int]:
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                yield child
+                yield from _below(child)
 
 
 def log_of(path: Path, pages: list[str]) -> Path:

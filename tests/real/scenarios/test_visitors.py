@@ -57,7 +57,7 @@ def targets(nginx: Nginx) -> Counter[str]:
 
 
 def test_the_scripts_arithmetic(k6: Path) -> None:
-    script = str(ROOT / "tests" / "support" / "k6_units.js")
+    script = str(Path(__file__).with_name("k6_units.js"))
     line = [str(k6), "run", "--quiet", "--address=", "--summary-mode=disabled", script]
     done = subprocess.run(line, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     assert "level=error" not in done.stderr, done.stderr

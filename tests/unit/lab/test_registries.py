@@ -1,6 +1,11 @@
-"""One more driver, disk, saturator or observer is one file and one line: all commands know it then."""
+"""One more driver, disk, saturator or observer is one file and one line: all commands know it then.
+
+A tuning key is a line alone. That the report draws the observer is one line in another registry: analysis
+knows nothing of the lab.
+"""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +17,20 @@ from plimsoll.lab.clones import DRIVERS
 from plimsoll.lab.disks import DISKS
 from plimsoll.lab.observers import OBSERVERS
 from plimsoll.lab.saturators import SATURATORS
-from tests.support.lab_toys import copy_with_toys
+from tests.support.programs import ROOT
 from tests.support.rundir import traffic, write_run
+
+_TOYS = Path(__file__).parent / "toys"
+# The folder of the package that each toy's file goes to, and its line in the registry there, after the last.
+_FILES = [
+    ("boat.py", "lab/clones", '        "boat:BOAT",\n', '        "proxmox:PROXMOX",\n'),
+    ("tub.py", "lab/disks", '        "tub:TUB",\n', '        "emulated:EMULATED",\n'),
+    ("tide.py", "lab/saturators", '        "tide:TIDE",\n', '        "backup:BACKUP",\n'),
+    ("wind.py", "lab/observers", '        "wind:WIND",\n', '        "php:OBSERVER",\n'),
+]
+_KNOTS = r"""HostRow("wind", "wind", "kn", r"wind\.knots_count", 5, means="A storm.", look_at="the sky")"""
+_DRAWN = f"""    HostSubject("wind", "The wind", "How it blows.", ({_KNOTS},)),\n"""
+_SWELL = '    swell: int | None = Field(None, description="How high the waves are.")\n'
 
 LAB = """
 name: toys
@@ -89,7 +106,30 @@ Done = tuple[int, str, str]  # exit code, stdout, stderr
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_with_toys(tmp_path_factory.mktemp("house"))
+    return _copy_with_toys(tmp_path_factory.mktemp("house"))
+
+
+def _copy_with_toys(folder: Path) -> Path:
+    """Return `folder` with a copy of this checkout in it that has the toys, and nothing else that is new."""
+    shutil.copytree(ROOT / "plimsoll", folder / "plimsoll")
+    shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("node_modules"))
+    for name in ("tests", "docs", "replay", "bin"):
+        (folder / name).symlink_to(ROOT / name)
+    for name, place, line, last in _FILES:
+        package = folder / "plimsoll" / place
+        shutil.copy2(_TOYS / name, package / name)
+        _add_line(package / "__init__.py", line, last)
+    rows = folder / "plimsoll" / "analysis" / "evidence" / "host_rows.py"
+    _add_line(rows, _DRAWN, "SUBJECTS = (\n")
+    keys = folder / "plimsoll" / "lab" / "tuning" / "keys.py"
+    _add_line(keys, _SWELL, '    """Settings of the kernel\'s memory, in /proc/sys/vm."""\n\n')
+    return folder
+
+
+def _add_line(registry: Path, line: str, after: str) -> None:
+    text = registry.read_text(encoding="utf-8")
+    assert text.count(after) == 1, registry
+    registry.write_text(text.replace(after, after + line), encoding="utf-8")
 
 
 def _run(house: Path, code: str, said: str = "") -> str:

@@ -1,13 +1,13 @@
-// The parts of the k6 scripts that are arithmetic, tested where they run: `k6 run tests/support/k6_units.js`.
+// The parts of the k6 scripts that are arithmetic, tested where they run: `k6 run tests/real/scenarios/k6_units.js`.
 
 import { fail } from 'k6';
-import { Site } from '../../plimsoll/scenarios/k6/address.js';
-import { filesOf, kindOf } from '../../plimsoll/scenarios/k6/files.js';
-import { Pages } from '../../plimsoll/scenarios/k6/pages.js';
-import { generator, skewed } from '../../plimsoll/scenarios/k6/random.js';
-import { MODELS, stages } from '../../plimsoll/scenarios/k6/schedule.js';
-import { readSettings, seconds } from '../../plimsoll/scenarios/k6/settings.js';
-import { chosen, matches } from '../../plimsoll/scenarios/k6/srcset.js';
+import { Site } from '../../../plimsoll/scenarios/k6/address.js';
+import { filesOf, kindOf } from '../../../plimsoll/scenarios/k6/files.js';
+import { Pages } from '../../../plimsoll/scenarios/k6/pages.js';
+import { generator, skewed } from '../../../plimsoll/scenarios/k6/random.js';
+import { MODELS, stages } from '../../../plimsoll/scenarios/k6/schedule.js';
+import { readSettings, seconds } from '../../../plimsoll/scenarios/k6/settings.js';
+import { chosen, matches } from '../../../plimsoll/scenarios/k6/srcset.js';
 
 export const options = { iterations: 1, thresholds: {} };
 
