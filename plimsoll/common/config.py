@@ -230,7 +230,7 @@ def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
         value = json.dumps(_redact(one).value, ensure_ascii=False, default=str)
         click.echo(printable(f"{one.command} --{one.option}  {value}  ({one.source})", 2000))
     if not found:
-        click.echo(f"Nothing is set: there is no {config_file()}, and no environment variable ({MANUAL}).")
+        click.echo(f"No default is set, neither in {config_file()} nor by the environment ({MANUAL}).")
 
 
 def _redact(one: Default) -> Default:

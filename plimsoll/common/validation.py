@@ -352,7 +352,7 @@ def _problem(each: Any, unknown: str, hints: Hints | None) -> Problem:
         return _unknown_kind(at, kind, context, hints)
     text = _text(kind, each["msg"], context, unknown)
     if kind == "extra_forbidden" and hints:
-        text += hints.meant(at)
+        text += hints.suggest(at)
     if kind == "literal_error":
         text += did_you_mean(each["input"], _QUOTED.findall(str(context.get("expected", ""))))
     if kind == "string_pattern_mismatch" and hints and (example := hints.example(at)):
@@ -409,8 +409,8 @@ class Hints:
         """Return the keys that the value at `at` (pydantic's own location) may have."""
         return [key for node in self._at(at)[0] for key in node.get("properties", {})]
 
-    def meant(self, at: Location) -> str:
-        """Return what was meant by the unknown key `at`: one like it, or one that lies further down."""
+    def suggest(self, at: Location) -> str:
+        """Return what the unknown key `at` probably means: one like it, or one that lies further down."""
         key, keys = str(at[-1]), self.keys(at[:-1])
         below = [one for one in keys if key in self.keys((*at[:-1], one))]
         return f": it belongs under {below[0]}" if below else did_you_mean(key, keys)

@@ -179,7 +179,7 @@ def _call_script(script: str, settings: Mapping[str, str], says: str, timeout_s:
     return Command(says, ("env", *unset, *assigned, script), timeout_s=timeout_s)
 
 
-# Lists again: a container that somebody removed meanwhile is no failure.
+# Lists again: a container that somebody removed meanwhile is not a failure.
 _REMOVE = {
     "container": 'docker ps -aq --no-trunc --filter "id=$1" | xargs -r docker rm -f -v',
     "network": 'docker network ls -q --no-trunc --filter "id=$1" | xargs -r docker network rm',

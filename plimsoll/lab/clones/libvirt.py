@@ -458,7 +458,7 @@ done
 v destroy "$name" || off"""
 )
 
-# Removes a domain that has the lab's mark; one that is gone is no failure.
+# Removes a domain that has the lab's mark; one that is gone is not a failure.
 _REMOVE = (
     _ASK
     + _OFF

@@ -292,7 +292,7 @@ class Proxmox:
     async def find(self, machine: Machine) -> list[Remains]:
         """Find guests with the clone's name and mark, once cloning that is under way has ended."""
         if self._api is None:
-            raise LabError(f"{self._settings.api}: there is no API token to search with")
+            raise LabError(f"{self._settings.api}: an API token is required to look for clones")
         said, kind = self._settings, self._guest
         await self._api.wait_until_settled(self._from, said.template, kind.clone_task, said.clone_timeout_s)
         found = []

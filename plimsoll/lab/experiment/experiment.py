@@ -140,7 +140,7 @@ def _run(
 ) -> RunResult:
     """Carry the experiment out and write its report. Raises PlimsollError where it cannot begin or go on."""
     kinds = read_traits(lab, str(file or folder.path))
-    # The password of the lab's own site is no secret.
+    # The password of the lab's own site is not secret.
     if all(find_driver(backend.clone).has_own_site for backend in lab.backends):
         os.environ.setdefault("PLIMSOLL_USER", "admin")
         os.environ.setdefault("PLIMSOLL_PASSWORD", "plimsoll-clone")

@@ -140,7 +140,7 @@ def check_settings(
         settings = model.model_validate(kept | {"directory": str(directory.resolve())})
     except ValidationError as error:
         problems = problems_of(error)
-        # A list whose items are refused counts as too short as well: that is no problem of its own.
+        # A list whose items are refused counts as too short as well: that is not a problem of its own.
         items = {_option(one) for one in problems if len(one.at) > 1}
         refused = [one for one in problems if len(one.at) > 1 or _option(one) not in items]
         said += [f"--{_option(one)}: {one.text if one.at else _option_name(one.text)}" for one in refused]

@@ -70,7 +70,7 @@ class Probe:
             self.error = error
 
 
-def made(folder, name):
+def make_file(folder, name):
     # type: (int, str) -> int
     """Return a new file, written once so that no probe allocates anything, in place of one left by a crash.
 
@@ -94,7 +94,7 @@ def main():
     folder = None
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        probe = Probe(made(folder, name))
+        probe = Probe(make_file(folder, name))
         due_s = time.monotonic()
         while not probe.error:
             probe.begin()

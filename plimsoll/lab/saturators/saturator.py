@@ -297,7 +297,7 @@ _UNIT = re.compile(r"([KMGTP])?(i?)(B|bytes?)?", re.IGNORECASE | re.ASCII)
 
 
 def amount_bytes(number: str, unit: str | None = None) -> int | None:
-    """Return the bytes of `1,024`, or of `1.5` with the unit `GiB`; None where it is no such amount.
+    """Return the bytes of `1,024`, or of `1.5` with the unit `GiB`; None where it is not such an amount.
 
     K, M, G, T and P, alone or as KiB, are powers of 1024; kB, MB and so on are powers of 1000.
     """

@@ -113,7 +113,7 @@ def read_schedule(place: ScheduleFolders, name: str) -> Schedule:
     path = place.folder(check_name(name)) / "schedule.json"
     try:
         found = Schedule.model_validate_json(path.read_bytes())
-        found.nights  # noqa: B018 raises where it is no calendar
+        found.nights  # noqa: B018 raises where it is not a calendar
     except FileNotFoundError:
         there = ", ".join(place.names) or "none"
         raise SettingsError(f"NAME: schedule {name} does not exist (installed: {there})") from None

@@ -259,7 +259,7 @@ async def read_current(machine: Machine, values: Sequence[Value]) -> dict[str, V
 
 
 def file_value(value: Value, text: str | None, arc: str | None) -> Value | None:
-    """Return `value` as its file's `text` has it; `arc` is arcstats. None where it is no such value. Pure."""
+    """Return `value` as its file's `text` has it; `arc` is arcstats. None if it is not valid. Pure."""
     word = facts.parse_chosen(text)
     if isinstance(value, ZfsValue) and word == "0" and value.name in _DEFAULTED:
         size = parse_kstat(arc or "").get(_DEFAULTED[value.name])

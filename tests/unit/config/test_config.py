@@ -159,7 +159,10 @@ def test_all_options_are_listed() -> None:
 
 
 def test_nothing_is_set() -> None:
-    assert run("config").output.startswith("Nothing is set: there is no plimsoll.toml")
+    without_file = run("config").output
+    assert without_file.startswith("No default is set, neither in plimsoll.toml nor")
+    write("")
+    assert run("config").output == without_file
 
 
 BROKEN = [
