@@ -27,6 +27,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from plimsoll.lab.clones.proxmox import GuestName, Proxmox, ProxmoxSettings
+from plimsoll.lab.proxmox import ProxmoxApi, connect
 from tests.support.programs import FIXTURES
 
 # Virtual machines and containers, and where the API tells them apart.
@@ -89,7 +91,10 @@ def _address(text: str, prefix: int) -> dict[str, Any]:
 # The server, and its state.
 
 TOKEN_ID, SECRET = "lab@pve!plimsoll", "0f8fad5b-d9cb-469f-a165-70867728950e"
-TEMPLATE = 900
+ENVIRONMENT = {"PLIMSOLL_PROXMOX_TOKEN_ID": TOKEN_ID, "PLIMSOLL_PROXMOX_TOKEN_SECRET": SECRET}
+TEMPLATES = {"vm": 900, "container": 901}
+TEMPLATE, CONTAINER = TEMPLATES.values()
+CLONE_NAME = "plimsoll-bench--hdd"
 
 
 @dataclass
@@ -117,7 +122,18 @@ class ProxmoxServer:
                     "scsi0": "local:base-900-disk-0,iothread=1,size=32G",
                     "protection": 1,
                 },
-            )
+            ),
+            CONTAINER: Vm(
+                "pve1",
+                {
+                    "hostname": "site",
+                    "template": 1,
+                    "rootfs": "local:basevol-901-disk-0,size=8G",
+                    "mp0": "local:basevol-901-disk-1,mp=/var/lib/mysql,mountoptions=noatime,size=32G",
+                    "protection": 1,
+                },
+                kind="lxc",
+            ),
         }
         self.storages: list[dict[str, Any]] = []
         self.jobs: dict[str, Job] = {}
@@ -408,6 +424,18 @@ def proxmox_server(folder: Path) -> Iterator[ProxmoxServer]:
         yield server
     finally:
         server.close()
+
+
+def proxmox_clone(
+    server: ProxmoxServer, guest: GuestName = "vm", patience_s: float = 30, **keys: Any
+) -> tuple[Proxmox, ProxmoxApi]:
+    """The driver's clone of one of the server's templates, and the API that it asks."""
+    given = {"driver": "proxmox", "guest": guest, "api": server.api, "ca_file": server.ca, "node": "pve1"}
+    rest = {"template": TEMPLATES[guest], "storage": "hdd-zfs"}
+    settings = ProxmoxSettings.model_validate(given | rest | keys)
+    connection = connect(settings, ENVIRONMENT)
+    api = ProxmoxApi(connection, pause_s=0.005, patience_s=patience_s, lock_s=patience_s)
+    return Proxmox(settings, CLONE_NAME, api), api
 
 
 # HTTPS: a certificate of its own, and how answers look.

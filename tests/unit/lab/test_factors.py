@@ -19,6 +19,7 @@ from plimsoll.lab.experiment.design import (
 )
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
 from plimsoll.lab.experiment.problems import MOST_VARIANTS, key_problems
+from tests.support.programs import ROOT
 
 BASE = """
 name: sweep
@@ -51,6 +52,12 @@ def at(lab: Lab, *path: str) -> list[Any]:
             node = node[part]
         found.append(node)
     return found
+
+
+@pytest.mark.parametrize("name", ["recordsize-sweep.yml", "send-rate-sweep.yml"])
+def test_the_sweeps_among_the_examples_have_factors(name: str) -> None:
+    text = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    assert parse_model(text, name, Lab, MANUAL, key_problems).factors
 
 
 def test_without_factors_each_backend_is_its_own_variant() -> None:

@@ -16,9 +16,16 @@ from plimsoll.lab.proxmox import ApiSettings, ProxmoxApi, connect
 from plimsoll.lab.proxmox.api import guest_address, task
 from plimsoll.lab.proxmox.connection import token
 from plimsoll.lab.steps.step import Call
-from tests.support.proxmox import SECRET, TEMPLATE, TOKEN_ID, ProxmoxServer, Vm, proxmox_server
+from tests.support.proxmox import (
+    ENVIRONMENT,
+    SECRET,
+    TEMPLATE,
+    TOKEN_ID,
+    ProxmoxServer,
+    Vm,
+    proxmox_server,
+)
 
-ENVIRONMENT = {"PLIMSOLL_PROXMOX_TOKEN_ID": TOKEN_ID, "PLIMSOLL_PROXMOX_TOKEN_SECRET": SECRET}
 NEXT = Call("choose a free number", "GET", "/cluster/nextid")
 CLONE = Call(
     "clone it",
@@ -28,6 +35,7 @@ CLONE = Call(
     task_timeout_s=60,
 )
 START = Call("start it", "POST", "/nodes/pve1/qemu/110/status/start", task_timeout_s=60)
+START_CONTAINER = Call("start it", "POST", "/nodes/pve1/lxc/120/status/start", task_timeout_s=60)
 REMOVE = Call("remove it", "DELETE", "/nodes/pve1/qemu/110", task_timeout_s=60, may_be_gone=True)
 
 
@@ -35,6 +43,7 @@ REMOVE = Call("remove it", "DELETE", "/nodes/pve1/qemu/110", task_timeout_s=60, 
 def server(tmp_path: Path) -> Iterator[ProxmoxServer]:
     with proxmox_server(tmp_path) as made:
         made.vms[110] = Vm("pve1", {"name": "plimsoll-a--b"})
+        made.vms[120] = Vm("pve1", {"hostname": "plimsoll-a--b"}, kind="lxc")
         yield made
 
 
@@ -62,6 +71,15 @@ PASSES: list[tuple[str, Call, Fault]] = [
     ("an answer to a question that broke off", NEXT, lambda s: s.broken("nextid", 2)),
     ("a question that nobody answered in time", NEXT, lambda s: s.fail("nextid", 596, "Broken pipe", 2)),
     ("a machine that is locked for a moment", START, lambda s: lock(s, 110, "snapshot", 4)),
+    ("a container that is", START_CONTAINER, lambda s: lock(s, 120, "backup", 3)),
+    *(
+        (
+            f"{verb} of a container that is stopped already",
+            Call(verb, "POST", f"/nodes/pve1/lxc/120/status/{verb}", task_timeout_s=9),
+            lambda s: None,
+        )
+        for verb in ("stop", "shutdown")
+    ),
     (
         "a lock file that somebody holds",
         START,
@@ -87,8 +105,8 @@ def lock(server: ProxmoxServer, vmid: int, what: str, polls: int) -> None:
     server.lock_polls[vmid] = polls
 
 
-@pytest.mark.parametrize(("why", "call", "fault"), PASSES)
-def test_what_passes_is_waited_out(server: ProxmoxServer, why: str, call: Call, fault: Fault) -> None:
+@pytest.mark.parametrize(("call", "fault"), [row[1:] for row in PASSES], ids=[row[0] for row in PASSES])
+def test_what_passes_is_waited_out(server: ProxmoxServer, call: Call, fault: Fault) -> None:
     fault(server)
     ask(server, call)
 
@@ -117,6 +135,12 @@ FINAL: list[tuple[str, Call, Fault, str]] = [
         START,
         lambda s: lock(s, 110, "backup", 1_000_000),
         r"VM is locked \(backup\): wait for the task that holds the lock, .* qm unlock",
+    ),
+    (
+        "the lock of a container stays",
+        START_CONTAINER,
+        lambda s: lock(s, 120, "backup", 1_000_000),
+        r"CT is locked \(backup\): .*pct unlock VMID for a container",
     ),
     (
         "the server refuses what it is asked",
@@ -151,6 +175,15 @@ FINAL: list[tuple[str, Call, Fault, str]] = [
         lambda s: None,
         "qemu-server/111.conf' does not exist: are node and number right",
     ),
+    *(
+        (
+            f"there is no such container to {verb}",
+            Call(verb, "POST", f"/nodes/pve1/lxc/121/status/{verb}"),
+            lambda s: None,
+            r"lxc/121\.conf' does not exist",
+        )
+        for verb in ("stop", "shutdown")
+    ),
     (
         "control characters in a reason",
         START,
@@ -160,12 +193,14 @@ FINAL: list[tuple[str, Call, Fault, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("why", "call", "fault", "said"), FINAL)
+@pytest.mark.parametrize(
+    ("call", "fault", "message"), [row[1:] for row in FINAL], ids=[row[0] for row in FINAL]
+)
 def test_what_does_not_pass_is_a_sentence(
-    server: ProxmoxServer, why: str, call: Call, fault: Fault, said: str
+    server: ProxmoxServer, call: Call, fault: Fault, message: str
 ) -> None:
     fault(server)
-    with pytest.raises(LabError, match=said) as raised:
+    with pytest.raises(LabError, match=message) as raised:
         ask(server, call, patience_s=0.1)
     assert "\n" not in str(raised.value)
     assert SECRET not in str(raised.value)
@@ -338,15 +373,17 @@ TOKENS: list[tuple[str, str | None, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("why", "text", "mode", "said"), TOKENS)
+@pytest.mark.parametrize(
+    ("text", "mode", "message"), [row[1:] for row in TOKENS], ids=[row[0] for row in TOKENS]
+)
 def test_a_token_that_cannot_be_used_is_a_sentence(
-    tmp_path: Path, why: str, text: str | None, mode: int, said: str
+    tmp_path: Path, text: str | None, mode: int, message: str
 ) -> None:
     file = tmp_path / "token"
     if text is not None:
         file.write_text(text)
         file.chmod(mode)
-    with pytest.raises(LabError, match=said) as raised:
+    with pytest.raises(LabError, match=message) as raised:
         token(file, {})
     assert SECRET not in str(raised.value)
 
@@ -362,23 +399,42 @@ def test_tokens_come_from_the_environment_or_a_file(tmp_path: Path) -> None:
         token(None, {})
 
 
-ADDRESSES: list[tuple[str, list[Any], str | None]] = [
-    ("IPv4 goes first", [("eth0", "2001:db8::7"), ("eth0", "10.0.0.5")], "10.0.0.5"),
+def agent(*rows: tuple[str, str]) -> Any:
+    """What a guest agent answers: interfaces and their addresses."""
+    return {"result": [{"name": name, "ip-addresses": [{"ip-address": text}]} for name, text in rows]}
+
+
+ADDRESSES: list[tuple[str, Any, str | None]] = [
+    ("IPv4 goes first", agent(("eth0", "2001:db8::7"), ("eth0", "10.0.0.5")), "10.0.0.5"),
     (
         "IPv6 alone is in brackets",
-        [("lo", "::1"), ("eth0", "fe80::1"), ("eth0", "2001:db8::7")],
+        agent(("lo", "::1"), ("eth0", "fe80::1"), ("eth0", "2001:db8::7")),
         "[2001:db8::7]",
     ),
-    ("containers' bridges are passed over", [("docker0", "172.17.0.1"), ("ens18", "10.0.0.6")], "10.0.0.6"),
-    ("what is no address is passed over", [("eth0", "x"), ("eth0", "169.254.1.1")], None),
-    ("nothing", [], None),
+    (
+        "containers' bridges are passed over",
+        agent(("docker0", "172.17.0.1"), ("ens18", "10.0.0.6")),
+        "10.0.0.6",
+    ),
+    ("what is no address is passed over", agent(("eth0", "x"), ("eth0", "169.254.1.1")), None),
+    ("nothing", agent(), None),
+    (
+        "a container on a node of today",
+        [{"name": "eth0", "inet": "10.0.0.5/24", "ip-addresses": [{"ip-address": "10.0.0.5", "prefix": 24}]}],
+        "10.0.0.5",
+    ),
+    ("on an older node", [{"name": "eth0", "inet": "10.0.0.5/24", "inet6": "2001:db8::5/64"}], "10.0.0.5"),
+    ("on an older node with IPv6 alone", [{"name": "eth0", "inet6": "2001:db8::5/64"}], "[2001:db8::5]"),
+    ("loopback alone, before its network is up", [{"name": "lo", "inet": "127.0.0.1/8"}], None),
+    ("a container that does not run", None, None),
 ]
 
 
-@pytest.mark.parametrize(("why", "rows", "address"), ADDRESSES)
-def test_the_address_is_the_one_that_others_reach(why: str, rows: list[Any], address: str | None) -> None:
-    result = [{"name": name, "ip-addresses": [{"ip-address": text}]} for name, text in rows]
-    assert guest_address({"result": result}) == address, why
+@pytest.mark.parametrize(
+    ("answer", "address"), [row[1:] for row in ADDRESSES], ids=[row[0] for row in ADDRESSES]
+)
+def test_the_address_is_the_one_that_others_reach(answer: Any, address: str | None) -> None:
+    assert guest_address(answer) == address
 
 
 @pytest.mark.parametrize("answer", [None, 5, {}, "UPID:x", "UPID:a/../b:00000001:00000001:00000001:t:1:u:"])

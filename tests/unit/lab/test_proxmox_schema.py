@@ -11,57 +11,35 @@ from typing import Any
 
 import pytest
 
-from plimsoll.lab.clones.proxmox import GUESTS, GuestName, Proxmox, ProxmoxSettings, read_details
+from plimsoll.lab.clones.proxmox import GUESTS, GuestName, read_details
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.proxmox import ProxmoxApi, connect
+from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.proxmox.volumes import KINDS
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Call, Serve
-from tests.support.programs import DOCS
+from tests.support.programs import DOCS, ROOT
 from tests.support.proxmox import (
-    SECRET,
-    TEMPLATE,
-    TOKEN_ID,
     ProxmoxServer,
-    Vm,
     call_of,
     documented,
     privileges,
     problems,
+    proxmox_clone,
     proxmox_server,
 )
 from tests.support.scripted import FakeMachine
 
-ENVIRONMENT = {"PLIMSOLL_PROXMOX_TOKEN_ID": TOKEN_ID, "PLIMSOLL_PROXMOX_TOKEN_SECRET": SECRET}
-NAME = "plimsoll-bench--hdd"
 EVERYTHING: dict[GuestName, dict[str, Any]] = {
     "vm": {"limits": {"scsi0": {"mbps_rd": 150, "mbps_wr": 99.5, "iops_rd": 120, "iops_wr": 120}}},
-    "container": {"template": TEMPLATE + 1},
+    "container": {},
 }
+PAGE = (DOCS / "proxmox.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ProxmoxServer]:
     with proxmox_server(tmp_path) as made:
-        made.vms[TEMPLATE + 1] = Vm(
-            "pve1",
-            {
-                "hostname": "site",
-                "template": 1,
-                "rootfs": "local:basevol-901-disk-0,size=8G",
-                "mp0": "local:basevol-901-disk-1,mp=/var/lib/mysql,size=32G",
-            },
-            kind="lxc",
-        )
         yield made
-
-
-def driven(server: ProxmoxServer, guest: GuestName, **keys: Any) -> tuple[Proxmox, ProxmoxApi]:
-    given = {"driver": "proxmox", "guest": guest, "api": server.api, "ca_file": server.ca, "node": "pve1"}
-    rest = {"template": TEMPLATE, "storage": "hdd-zfs", "pool": "lab", "bwlimit": 50000}
-    said = ProxmoxSettings.model_validate(given | rest | EVERYTHING[guest] | keys)
-    api = ProxmoxApi(connect(said, ENVIRONMENT), pause_s=0.005, patience_s=1, lock_s=1)
-    return Proxmox(said, NAME, api), api
 
 
 async def everything(server: ProxmoxServer, guest: GuestName) -> None:
@@ -71,7 +49,7 @@ async def everything(server: ProxmoxServer, guest: GuestName) -> None:
         {"restore": "clone", "node": "pve2", "template_node": "pve1"},
         {"full": False, "storage": None},
     ):
-        clone, api = driven(server, guest, **keys)
+        clone, api = proxmox_clone(server, guest, pool="lab", bwlimit=50000, **EVERYTHING[guest] | keys)
         runner = StepRunner(FakeMachine(), api)
         await runner.do(clone.create())
         for restore in (False, True):
@@ -84,7 +62,7 @@ async def everything(server: ProxmoxServer, guest: GuestName) -> None:
 
 async def faults(server: ProxmoxServer) -> None:
     """Make the calls that are made only where something goes wrong: a task fails, or takes too long."""
-    clone, api = driven(server, "vm")
+    clone, api = proxmox_clone(server)
     server.fail_task("qmclone", "clone failed")
     with pytest.raises(LabError, match="the task failed"):
         await StepRunner(FakeMachine(), api).do(clone.create())
@@ -136,15 +114,15 @@ WRONG: list[tuple[str, str, str, dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("why", "method", "path", "params", "at"), WRONG, ids=[row[0] for row in WRONG])
-def test_what_does_not_keep_to_it_is_found(
-    why: str, method: str, path: str, params: dict[str, str], at: str
-) -> None:
-    assert list(problems(method, path, params)) == [at], why
+@pytest.mark.parametrize(
+    ("method", "path", "params", "at"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
+)
+def test_what_does_not_keep_to_it_is_found(method: str, path: str, params: dict[str, str], at: str) -> None:
+    assert list(problems(method, path, params)) == [at]
 
 
 def test_the_server_refuses_what_does_not_keep_to_it(server: ProxmoxServer) -> None:
-    _, api = driven(server, "vm")
+    _, api = proxmox_clone(server)
     wrong = Call("start it", "POST", "/nodes/pve1/qemu/900/status/start", (("newid", "105"),))
     with pytest.raises(LabError, match="newid: property is not defined in schema"):
         asyncio.run(api.call(wrong))
@@ -156,8 +134,7 @@ def test_every_kind_of_storage_has_a_name() -> None:
 
 def test_the_page_says_for_each_call_which_privileges_it_needs() -> None:
     """The rows of its table are `| call | privilege | what it is needed on |`; GUEST is qemu and lxc."""
-    text = (DOCS / "proxmox.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([A-Z]+ /[^`]*)` \| ([^|]*) \| ([^|]*) \|$", text, re.MULTILINE)
+    rows = re.findall(r"^\| `([A-Z]+ /[^`]*)` \| ([^|]*) \| ([^|]*) \|$", PAGE, re.MULTILINE)
     said = dict[str, set[tuple[frozenset[str], str]]]()
     for line, privilege, place in rows:
         for kind in ("qemu", "lxc") if "GUEST" in line else ("",):
@@ -168,10 +145,37 @@ def test_the_page_says_for_each_call_which_privileges_it_needs() -> None:
 
 
 def test_the_roles_on_the_page_have_what_all_calls_need_and_no_more() -> None:
-    text = (DOCS / "proxmox.md").read_text(encoding="utf-8")
     given = {
-        name for role in re.findall(r"pveum role add \w+ --privs '([^']+)'", text) for name in role.split()
+        name for role in re.findall(r"pveum role add \w+ --privs '([^']+)'", PAGE) for name in role.split()
     }
     needed = [names for line in documented()["calls"] for names, _ in privileges(line)]
     assert [names for names in needed if not names & given] == []
     assert given <= set().union(*needed)
+
+
+MOVE = ROOT / "examples" / "proxmox-zfs.yml"
+
+
+def test_the_move_between_two_mirrors_says_of_each_line_what_it_is_for() -> None:
+    lines = [line for line in MOVE.read_text(encoding="utf-8").splitlines() if line.strip()]
+    assert [line for line in lines if not re.search(r"# \w", line)] == []
+
+
+def test_the_move_sends_what_each_clone_lies_on() -> None:
+    """The dataset is known before the clone is made only if its number is."""
+    for backend in read_lab(MOVE).backends:
+        clone, saturator = backend.clone.model_dump(), backend.saturator
+        assert saturator is not None
+        first, last = clone["vmid_range"].split("-")
+        assert first == last
+        pool = clone["storage"].removesuffix("-zfs")
+        assert saturator.model_dump()["dataset"] == f"{pool}/vm-{first}-disk-0"
+
+
+def test_the_page_grants_rights_on_what_the_move_uses_and_on_nothing_else() -> None:
+    granted = set(re.findall(r"pveum acl modify (/\S+)", PAGE))
+    clones = [backend.clone.model_dump() for backend in read_lab(MOVE).backends]
+    used = {f"/vms/{clone['template']}" for clone in clones} | {f"/pool/{clone['pool']}" for clone in clones}
+    used |= {f"/storage/{clone['storage']}" for clone in clones}
+    assert granted == used | {"/sdn/zones/localnetwork/vmbr0"}
+    assert set(re.findall(r"--roles (\w+)", PAGE)) == set(re.findall(r"pveum role add (\w+)", PAGE))

@@ -23,7 +23,7 @@ from plimsoll.lab.proxmox.volumes import (
     storage_facts,
 )
 from plimsoll.rundir.facts import Storage
-from tests.support.proxmox import SECRET, TOKEN_ID, ProxmoxServer, Vm, proxmox_server
+from tests.support.proxmox import ENVIRONMENT, ProxmoxServer, Vm, proxmox_server
 from tests.support.scripted import FakeMachine
 
 DISKS: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -63,10 +63,10 @@ DISKS: list[tuple[str, str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("why", "slot", "line", "facts"), DISKS, ids=[row[0] for row in DISKS])
-def test_what_a_line_of_the_configuration_says(why: str, slot: str, line: str, facts: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("slot", "line", "facts"), [row[1:] for row in DISKS], ids=[row[0] for row in DISKS])
+def test_what_a_line_of_the_configuration_says(slot: str, line: str, facts: dict[str, Any]) -> None:
     (volume,) = parse_volumes({slot: line})
-    assert volume.facts() == {"slot": slot, **facts}, why
+    assert volume.facts() == {"slot": slot, **facts}
 
 
 def test_drives_of_discs_firmware_and_unused_volumes_are_left_out_and_slots_are_counted() -> None:
@@ -147,8 +147,8 @@ def test_a_storage_is_named_and_keeps_no_secret() -> None:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProxmoxServer]:
-    monkeypatch.setenv("PLIMSOLL_PROXMOX_TOKEN_ID", TOKEN_ID)
-    monkeypatch.setenv("PLIMSOLL_PROXMOX_TOKEN_SECRET", SECRET)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
     with proxmox_server(tmp_path) as made:
         made.vms[105] = Vm(
             "pve1",

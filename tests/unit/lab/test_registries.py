@@ -232,3 +232,7 @@ def test_an_entry_is_called_as_lab_yml_calls_it() -> None:
             for entry in registry  # type: ignore[attr-defined]
         ]
     assert len({observer.name for observer in OBSERVERS}) == len(OBSERVERS)
+
+
+def test_every_observer_has_columns() -> None:
+    assert all(observer.columns for observer in OBSERVERS)

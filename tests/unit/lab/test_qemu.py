@@ -1,15 +1,26 @@
-"""Clones with QEMU: the commands, and the page that describes them."""
+"""Clones with QEMU: the commands, what is found of a clone, and the image that `make vm-image` makes."""
 
+import asyncio
+import os
 import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-import yaml
-from pydantic import ValidationError
 
+from plimsoll.lab.clones import qemu as qemu_scripts
 from plimsoll.lab.clones.qemu import Qemu, QemuSettings, mac
 from plimsoll.lab.disks.disk import Place
+from plimsoll.lab.errors import MachineError
+from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Command, Serve, Step, as_shell
 from tests.support.programs import DOCS, ROOT
+from tests.support.scripted import FakeMachine, ScriptedMachine
 
 NAME = "plimsoll-bench--hdd"
 IMAGE = "/srv/site.qcow2"
@@ -18,12 +29,9 @@ LIMIT = Command("make it slow", ("slow",))
 UNLIMIT = Command("make it fast", ("fast",))
 
 
-def settings(**keys: object) -> QemuSettings:
-    return QemuSettings.model_validate({"driver": "qemu", "image": IMAGE, "port": 8081} | keys)
-
-
 def clone(place: Place | None = None, **keys: object) -> Qemu:
-    return Qemu(settings(**keys), NAME, place or Place("/mnt/hdd"))
+    settings = QemuSettings.model_validate({"driver": "qemu", "image": IMAGE, "port": 8081} | keys)
+    return Qemu(settings, NAME, place or Place("/mnt/hdd"))
 
 
 def lines(steps: list[Step]) -> list[str]:
@@ -216,35 +224,6 @@ def test_commas_in_a_path_are_doubled_so_that_no_option_hides_in_it() -> None:
     assert f"/mnt/a,readonly=on,b/{NAME}/pid" in words
 
 
-@pytest.mark.parametrize(
-    ("what", "keys"),
-    [
-        ("a relative image", {"image": "site.qcow2"}),
-        ("an image elsewhere", {"image": "/srv/../etc/site.qcow2"}),
-        ("an image of another format", {"image": "/srv/site.vmdk"}),
-        ("an image that is a protocol", {"image": "nbd://host/site.qcow2"}),
-        ("a reference in the image's name", {"image": "/srv/${site_port}.qcow2"}),
-        ("a line's end in the image's name", {"image": "/srv/a\nb.qcow2"}),
-        ("a linked clone that is raw", {"full": False, "format": "raw"}),
-        ("a linked clone that is a volume", {"full": False, "format": "zvol"}),
-        ("blocks of a volume without one", {"volblocksize": "16K"}),
-        ("a bridge that nobody knows the site's address on", {"bridge": "br0", "port": None}),
-        ("a bridge with an option in its name", {"bridge": "br0,helper=/x", "target": "http://a"}),
-        ("a port on a bridge", {"bridge": "br0", "target": "http://a"}),
-        ("a target without a bridge", {"target": "http://a"}),
-        ("a reference in the target", {"bridge": "br0", "target": "http://${x}", "port": None}),
-        ("an address with an option in it", {"address": "127.0.0.1,restrict=off"}),
-        ("a name as address", {"address": "localhost"}),
-        ("one port for two", {"ssh_port": 8081}),
-        ("too little memory", {"memory_bytes": "1M"}),
-        ("a cache that there is not", {"cache": "none,readonly=on"}),
-    ],
-)
-def test_what_cannot_be_is_refused(what: str, keys: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        settings(**keys)
-
-
 def test_a_volume_needs_a_dataset() -> None:
     with pytest.raises(ValueError, match="zvol"):
         clone(format="zvol")
@@ -275,15 +254,162 @@ def test_what_is_described_has_the_disk_and_how_it_is_used() -> None:
     }
 
 
-PAGE = (DOCS / "vm.md").read_text(encoding="utf-8")
+def found(qemu: Qemu, machine: FakeMachine | ScriptedMachine) -> list[str]:
+    return [one.what for one in asyncio.run(qemu.find(machine))]
 
 
-@pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
-def test_its_examples_are_valid(example: str) -> None:
-    QemuSettings.model_validate(yaml.safe_load(example)["clone"])
+def test_nothing_is_found_on_a_machine_without_any_of_it() -> None:
+    assert found(clone(), FakeMachine()) == []
+    assert found(clone(ZFS, format="zvol"), FakeMachine()) == []
+
+
+def test_process_volume_and_folder_are_found_and_their_backend() -> None:
+    def answer(command: Sequence[str]) -> tuple[int, str, str]:
+        if command[0] == "sh":
+            return 0, "4711\n", ""
+        if command[0] == "zfs":
+            return 0, f"tank/lab/{NAME}\n", ""
+        return 0, "d 77\n", ""
+
+    machine = ScriptedMachine(answer)
+    assert found(clone(ZFS, format="zvol"), machine) == [
+        f"the virtual machine {NAME} (process 4711)",
+        f"the dataset tank/lab/{NAME}",
+        f"the folder /tank/lab/{NAME}",
+    ]
+    assert {one.backend for one in asyncio.run(clone().find(machine))} == {"hdd"}
+    assert all(words[0] in ("sh", "zfs", "find") for words in machine.ran)
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"), [("a link to elsewhere", "l 77"), ("a file", "f 77"), ("nothing", "")]
+)
+def test_what_is_no_folder_of_ours_is_not_found(what: str, kind: str) -> None:
+    def answer(command: Sequence[str]) -> tuple[int, str, str]:
+        return (0, f"{kind}\n", "") if command[0] == "find" else (0, "", "")
+
+    assert found(clone(), ScriptedMachine(answer)) == [], what
+
+
+@contextmanager
+def running(program: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process of `program`, which is a shell by another name, with these arguments."""
+    command = [str(program), "-c", "echo; read -r end; exit 0", "sh", *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout
+    process.stdout.readline()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_of_processes_only_qemu_with_exactly_our_name_is_found_and_ended(tmp_path: Path) -> None:
+    shell = shutil.which("sh")
+    assert shell
+    qemu, other = tmp_path / "qemu-system-x86_64", tmp_path / "editor"
+    for program in (qemu, other):
+        shutil.copy(shell, program)
+    alike = [
+        running(qemu, "-name", f"guest={NAME}2"),
+        running(qemu, "-name", f"guest={NAME},debug-threads=on"),
+        running(qemu, "-name", f"guest=x{NAME}"),
+        running(qemu, "-name", f"guest={NAME}\n"),
+        running(other, "-name", f"guest={NAME}"),
+    ]
+    with running(qemu, "-name", f"guest={NAME}") as ours:
+        strangers = [context.__enter__() for context in alike]
+        try:
+            machine = LocalMachine()
+
+            async def look() -> list[str]:
+                done = await machine.run(["sh", "-c", qemu_scripts.OURS, "sh", NAME])
+                return list(qemu_scripts.read_pids(done.out))
+
+            assert asyncio.run(look()) == [str(ours.pid)]
+            off = [qemu_scripts.switch_off(NAME, str(tmp_path), 0)]
+            for _ in range(2):  # the second time there is nothing to do
+                reaper = asyncio.run(_do_and_reap(machine, off, ours))
+                assert reaper in (-15, -9)
+            assert asyncio.run(look()) == []
+            assert [stranger.poll() for stranger in strangers] == [None] * len(strangers)
+        finally:
+            for context in alike:
+                context.__exit__(None, None, None)
+
+
+async def _do_and_reap(
+    machine: LocalMachine, steps: list[Command], process: "subprocess.Popen[bytes]"
+) -> int:
+    await StepRunner(machine).do(steps)
+    return await asyncio.to_thread(process.wait)
+
+
+@pytest.mark.parametrize(
+    ("what", "arguments", "message"),
+    [
+        ("an image that is not there", ("{folder}/none.qcow2", "qcow2"), "none.qcow2 does not exist"),
+        ("volumes without the kernel's ZFS", ("{folder}/a.qcow2", "zvol"), "zvols need"),
+    ],
+)
+def test_what_is_missing_is_said_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, arguments: tuple[str, str], message: str
+) -> None:
+    for name in ("qemu-img", "qemu-system-x86_64"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "a.qcow2").touch()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    if message == "zvols need" and Path("/dev/zfs").is_char_device():
+        pytest.skip("this machine has the kernel's ZFS")
+    step = qemu_scripts.check_image(arguments[0].format(folder=tmp_path), arguments[1])
+    with pytest.raises(MachineError, match=message):
+        asyncio.run(StepRunner(LocalMachine()).do([step]))
+
+
+VM_IMAGE = ROOT / "site" / "vm-image"
+
+
+@pytest.mark.parametrize(
+    ("what", "settings", "message"),
+    [
+        ("a size that is none", {"VM_FREE_GIB": "8G"}, "not a whole number of GiB"),
+        ("another format", {"VM_IMAGE": "{folder}/site.raw"}, "the name of the image must end in .qcow2"),
+        ("a path that Docker cannot mount", {"VM_IMAGE": "{folder}/a:b.qcow2"}, "cannot be mounted"),
+        ("a folder in its place", {"VM_IMAGE": "{folder}/there.qcow2"}, "is a folder"),
+        ("a key that is not there", {"VM_SSH_KEY": "{folder}/none"}, "there is no such file"),
+        ("the private key", {"VM_SSH_KEY": "{folder}/private"}, "name the public one"),
+        ("something else than a key", {"VM_SSH_KEY": "{folder}/text"}, "contains no public SSH key"),
+    ],
+)
+def test_a_wrong_setting_is_refused(
+    tmp_path: Path, what: str, settings: dict[str, str], message: str
+) -> None:
+    (tmp_path / "there.qcow2").mkdir()
+    (tmp_path / "private").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    (tmp_path / "text").write_text("hello\n")
+    before = sorted(tmp_path.iterdir())
+    given = {"VM_IMAGE": "{folder}/site.qcow2", "VM_SSH_KEY": "", "VM_FREE_GIB": ""} | settings
+    environment = os.environ | {key: value.format(folder=tmp_path) for key, value in given.items()}
+    done = subprocess.run(
+        [VM_IMAGE], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, ""), what
+    assert message in done.stderr
+    assert done.stderr.startswith("make vm-image: ")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_usage_names_every_setting() -> None:
+    done = subprocess.run([VM_IMAGE, "--help"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0
+    for setting in ("VM_IMAGE", "VM_SSH_KEY", "VM_FREE_GIB", "SITE_SIZE"):
+        assert setting in done.stderr
 
 
 def test_every_setting_of_make_vm_image_is_documented() -> None:
-    script = (ROOT / "site" / "vm-image").read_text(encoding="utf-8")
-    settings_there = set(re.findall(r"^(VM_[A-Z_]+)=", script, re.MULTILINE))
-    assert settings_there == set(re.findall(r"^\| `(VM_[A-Z_]+)` \|", PAGE, re.MULTILINE))
+    settings = re.findall(r"^(VM_[A-Z_]+)=", VM_IMAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    page = (DOCS / "vm.md").read_text(encoding="utf-8")
+    assert set(settings) == set(re.findall(r"^\| `(VM_[A-Z_]+)` \|", page, re.MULTILINE))
