@@ -89,18 +89,18 @@ func startSite(t *testing.T, site *httptest.Server, d driver) *target.Target {
 // visit sends some requests of each client, one after the other, with the client's number as the path.
 func visit(t *testing.T, to *target.Target, d driver, clients, requests int) {
 	t.Helper()
-	var attempts []*exchange.Attempt
+	var entries []engine.Entry
 	for i := range clients * requests {
 		client := uint32(i % clients)
-		attempts = append(attempts, new(exchange.Attempt).Of(&exchange.LoggedRequest{
+		entries = append(entries, engine.Entry{AtNS: int64(i/clients) * (300 * time.Millisecond).Nanoseconds(), Value: &exchange.LoggedRequest{
 			Request: wire.Request{Method: "GET", Target: fmt.Sprintf("/%d", client), Proto: d.proto}, Client: client,
-		}, int64(i/clients)*(300*time.Millisecond).Nanoseconds()))
+		}})
 	}
 	none, _ := wire.ParseHeaders(nil)
 	rec := &ride{}
 	opts := engine.Options{Goroutines: d == goroutines, IdleTimeout: time.Minute}
 	e := engine.New(to, none, opts, rec, context.Background())
-	if out := e.Open(context.Background(), slices.Values(attempts)); out.Cause != nil || out.Warn != nil {
+	if out := e.Open(context.Background(), slices.Values(entries)); out.Cause != nil || out.Warn != nil {
 		t.Fatalf("%s: %v", d.name, out)
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"plimsoll/replay/record"
 )
 
-// Max sends the requests of a sequence over n connections, each as soon as the one before it is answered (closed loop):
+// Max sends the requests of a schedule over n connections, each as soon as the one before it is answered (closed loop):
 // as fast as the server goes. A request is due when its connection is free for it, so response time is service time.
-// The sequence ends early after limit, where that is not 0.
-func (e *Engine) Max(stop context.Context, attempts iter.Seq[*exchange.Attempt], n int, limit time.Duration) Outcome {
+// The schedule, whose instants are not used, ends early after limit, where that is not 0.
+func (e *Engine) Max(stop context.Context, requests Schedule, n int, limit time.Duration) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
 	e.opts.PerClient = 1
 	e.state.ClosedLoop = true
-	stock := &stock{attempts: supplyOne(e.prepare(attempts), attemptsInBatch, quit)}
+	stock := &stock{attempts: supplyOne(e.attempts(requests), attemptsInBatch, quit)}
 	stock.attempts.ready(stop)
 	begin, most := e.drivers(n)
 	var plans []plan
@@ -183,14 +183,9 @@ func (p *maxLoop) Done(s *exchange.Attempt, kind record.ErrorKind, now int64) (l
 // Ended reports whether the sequence has ended.
 func (p *maxLoop) Ended() bool { return p.over }
 
-// Step is one request of a visit: when it comes, counted from the visit's begin at the planned speed, and what it is.
-type Step struct {
-	AtNS    int64
-	Request *exchange.LoggedRequest
-}
-
-// Visit is what one client of the log did, from its first request to its last.
-type Visit []Step
+// Visit is what one client of the log did, from its first request to its last; instants count from the visit's begin, at
+// the planned speed.
+type Visit []Entry
 
 // Users keeps n simulated users at work, each repeating one visit of the log after the other, with its pauses (closed
 // loop): a request is due when its pause is over and the previous answer has come. It ends when the sequence of visits
@@ -282,10 +277,11 @@ func (u *usersLoop) Next(now int64) (*exchange.Attempt, int64) {
 	}
 	t := heap.Pop(&u.turns).(turn)
 	u.busy++
-	s := (&exchange.Attempt{Owner: t.user}).Of(t.user.visit[t.user.next].Request, t.dueNS)
-	s.Client = t.user.number
-	s.Key = exchange.Key{Client: s.Client, Host: s.Host}
-	return s, now
+	logged := t.user.visit[t.user.next].Value
+	return &exchange.Attempt{
+		LoggedRequest: logged, Client: t.user.number, Key: exchange.Key{Client: t.user.number, Host: logged.Host},
+		DueNS: t.dueNS, Owner: t.user,
+	}, now
 }
 
 // Done plans the user's next request: after the log's pause since the last one was due, but not before its answer.

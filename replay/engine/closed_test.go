@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,13 +17,13 @@ import (
 
 func TestMaxSendsEachOnceOverItsConnections(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for i := range 5000 {
-		attempts = append(attempts, get(uint32(i%300), "/", int64(i)))
+		entries = append(entries, get(uint32(i%300), "/", int64(i)))
 	}
 	rec := &memory{}
 	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{}, rec, context.Background())
-	outcome := e.Max(context.Background(), list(attempts...), 8, 0)
+	outcome := e.Max(context.Background(), slices.Values(entries), 8, 0)
 	if outcome.Cause != nil || len(rec.records) != 5000 || server.connections() != 8 {
 		t.Fatalf("%d records over %d connections, %v", len(rec.records), server.connections(), outcome)
 	}
@@ -40,17 +41,17 @@ func TestMaxSendsEachOnceOverItsConnections(t *testing.T) {
 
 func TestMaxMixesProtocols(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for i := range 60 {
 		s := get(1, "/", int64(i))
 		if i%3 == 0 {
-			s.Proto = wire.HTTP10
+			s.Value.Proto = wire.HTTP10
 		}
-		attempts = append(attempts, s)
+		entries = append(entries, s)
 	}
 	rec := &memory{}
 	e := New(targetOf(t, server.url(), false), noHeaders(t), Options{Timeout: time.Second}, rec, context.Background())
-	e.Max(context.Background(), list(attempts...), 3, 0)
+	e.Max(context.Background(), slices.Values(entries), 3, 0)
 	for _, r := range rec.records {
 		if r.Error != record.None {
 			t.Errorf("request %d: %s", r.Line, r.Error)
@@ -60,7 +61,7 @@ func TestMaxMixesProtocols(t *testing.T) {
 
 func TestMaxEndsAtItsLimit(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	endless := func(yield func(*exchange.Attempt) bool) {
+	endless := func(yield func(Entry) bool) {
 		for yield(get(1, "/", 0)) {
 		}
 	}
@@ -71,20 +72,12 @@ func TestMaxEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-func visitsOf(visits ...Visit) func(func(Visit) bool) {
-	return func(yield func(Visit) bool) {
-		for _, v := range visits {
-			if !yield(v) {
-				return
-			}
-		}
-	}
-}
+func visitsOf(visits ...Visit) iter.Seq[Visit] { return slices.Values(visits) }
 
 func visitOf(line uint64, atMS ...int64) Visit {
 	var v Visit
 	for _, at := range atMS {
-		v = append(v, Step{AtNS: at * 1e6, Request: &exchange.LoggedRequest{Request: wire.Request{Method: "GET", Target: "/"}, Line: line, LoggedBytes: -1}})
+		v = append(v, Entry{AtNS: at * 1e6, Value: &exchange.LoggedRequest{Request: wire.Request{Method: "GET", Target: "/"}, Line: line, LoggedBytes: -1}})
 	}
 	return v
 }

@@ -47,11 +47,11 @@ func TestEachClientHasItsOwnConnections(t *testing.T) {
 func oneByOne(t *testing.T, requests, clients int) (*script, *memory) {
 	for apartMS := int64(20); ; apartMS *= 4 {
 		server := serveScript(t, always(plainOK, false))
-		var attempts []*exchange.Attempt
+		var entries []Entry
 		for i := range requests {
-			attempts = append(attempts, get(uint32(i%clients), "/", int64(i)*apartMS))
+			entries = append(entries, get(uint32(i%clients), "/", int64(i)*apartMS))
 		}
-		rec, _ := replay(t, server.url(), Options{}, attempts...)
+		rec, _ := replay(t, server.url(), Options{}, entries...)
 		slices.SortFunc(rec.records, func(a, b record.Record) int { return cmp.Compare(a.DueNS, b.DueNS) })
 		ended, overlap := int64(0), false
 		for _, one := range rec.records {
@@ -72,11 +72,11 @@ func TestSixConnectionsAClient(t *testing.T) {
 		now.Add(-1)
 	}))
 	defer site.Close()
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for range 18 {
-		attempts = append(attempts, get(7, "/", 0))
+		entries = append(entries, get(7, "/", 0))
 	}
-	rec, _ := replay(t, site.URL, Options{}, attempts...)
+	rec, _ := replay(t, site.URL, Options{}, entries...)
 	queued := 0
 	for _, r := range rec.records {
 		if r.Flags&record.Queued != 0 {
@@ -104,11 +104,11 @@ func TestTheCapOnConnections(t *testing.T) {
 	}
 	site.Start()
 	defer site.Close()
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for i := range 40 {
-		attempts = append(attempts, get(uint32(i), "/", 0)) // each a client of its own
+		entries = append(entries, get(uint32(i), "/", 0)) // each a client of its own
 	}
-	rec, _ := replay(t, site.URL, Options{MaxConnections: 5}, attempts...)
+	rec, _ := replay(t, site.URL, Options{MaxConnections: 5}, entries...)
 	if len(rec.records) != 40 {
 		t.Fatalf("%d records", len(rec.records))
 	}
@@ -126,11 +126,11 @@ func TestTheCapOnConnections(t *testing.T) {
 func TestRequestsPastTheQueueAreSkippedAndCounted(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(100 * time.Millisecond) }))
 	defer site.Close()
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for range 20 {
-		attempts = append(attempts, get(1, "/", 0))
+		entries = append(entries, get(1, "/", 0))
 	}
-	rec, _ := replay(t, site.URL, Options{MaxQueued: 4}, attempts...)
+	rec, _ := replay(t, site.URL, Options{MaxQueued: 4}, entries...)
 	if len(rec.records) != 10 || rec.skipped[exchange.SkipCap] != 10 {
 		t.Errorf("%d sent, %v skipped; want 6 at once, 4 after them, 10 skipped", len(rec.records), rec.skipped)
 	}
@@ -138,13 +138,13 @@ func TestRequestsPastTheQueueAreSkippedAndCounted(t *testing.T) {
 
 func TestHTTP10HasAConnectionARequest(t *testing.T) {
 	server := serveScript(t, always("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", true))
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for i := range 3 {
 		s := get(1, "/", int64(i)*30)
-		s.Proto = wire.HTTP10
-		attempts = append(attempts, s)
+		s.Value.Proto = wire.HTTP10
+		entries = append(entries, s)
 	}
-	rec, _ := replay(t, server.url(), Options{}, attempts...)
+	rec, _ := replay(t, server.url(), Options{}, entries...)
 	if server.connections() != 3 || len(rec.records) != 3 {
 		t.Errorf("%d connections for %d requests", server.connections(), len(rec.records))
 	}
@@ -155,13 +155,13 @@ func TestHTTP10HasAConnectionARequest(t *testing.T) {
 
 func TestHTTP10FindsRoomAmongIdleConnections(t *testing.T) {
 	server := serveScript(t, always(plainOK, false))
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for range 6 {
-		attempts = append(attempts, get(1, "/", 0)) // six connections, soon idle
+		entries = append(entries, get(1, "/", 0)) // six connections, soon idle
 	}
 	old := get(1, "/", 100)
-	old.Proto = wire.HTTP10
-	rec, _ := replay(t, server.url(), Options{Timeout: time.Second}, append(attempts, old)...)
+	old.Value.Proto = wire.HTTP10
+	rec, _ := replay(t, server.url(), Options{Timeout: time.Second}, append(entries, old)...)
 	for _, r := range rec.records {
 		if r.Error != record.None {
 			t.Errorf("due at %d ms: %s", r.DueNS/1e6, r.Error)
@@ -181,8 +181,8 @@ func TestALogged304AsksWithTheServersOwnValidators(t *testing.T) {
 	}))
 	defer site.Close()
 	first, plain, again := get(1, "/a", 0), get(1, "/a", 60), get(2, "/a", 60)
-	for _, s := range []*exchange.Attempt{first, again} {
-		s.LoggedStatus, s.IfModifiedSince = 304, time.Unix(1e9, 0)
+	for _, s := range []Entry{first, again} {
+		s.Value.LoggedStatus, s.Value.IfModifiedSince = 304, time.Unix(1e9, 0)
 	}
 	rec, _ := replay(t, site.URL, Options{}, first, plain, again)
 	want := map[uint32][]uint16{1: {200, 200}, 2: {304}}

@@ -57,8 +57,8 @@ type loop struct {
 }
 
 var loops = []loop{
-	{"open", func(e *engine.Engine, r *ride) engine.Outcome { return e.Open(r.stopped, r.attempts()) }},
-	{"max", func(e *engine.Engine, r *ride) engine.Outcome { return e.Max(r.stopped, r.attempts(), len(r.asks), 0) }},
+	{"open", func(e *engine.Engine, r *ride) engine.Outcome { return e.Open(r.stopped, r.due()) }},
+	{"max", func(e *engine.Engine, r *ride) engine.Outcome { return e.Max(r.stopped, r.due(), len(r.asks), 0) }},
 	{"users", func(e *engine.Engine, r *ride) engine.Outcome {
 		return e.Users(r.stopped, r.visits(), len(r.asks), 0, 0, 1)
 	}},
@@ -187,9 +187,9 @@ func (r *ride) apart() time.Duration {
 // later does something while a run is under way.
 func (r *ride) later(d time.Duration, do func()) { time.AfterFunc(r.times(d), do) }
 
-// attempts are the first requests of all clients, then the second ones, and so on.
-func (r *ride) attempts() iter.Seq[*exchange.Attempt] {
-	return func(yield func(*exchange.Attempt) bool) {
+// due are the first requests of all clients, then the second ones, and so on.
+func (r *ride) due() engine.Schedule {
+	return func(yield func(engine.Entry) bool) {
 		for i, left := 0, true; left; i++ {
 			left = false
 			for client := range r.asks {
@@ -197,7 +197,7 @@ func (r *ride) attempts() iter.Seq[*exchange.Attempt] {
 					continue
 				}
 				left = true
-				if !yield(new(exchange.Attempt).Of(r.request(client, i), r.dueNS(i))) {
+				if !yield(engine.Entry{AtNS: r.dueNS(i), Value: r.request(client, i)}) {
 					return
 				}
 			}
@@ -210,7 +210,7 @@ func (r *ride) visits() iter.Seq[engine.Visit] {
 		for client := range r.asks {
 			var v engine.Visit
 			for i := range r.asks[client] {
-				v = append(v, engine.Step{AtNS: r.dueNS(i), Request: r.request(client, i)})
+				v = append(v, engine.Entry{AtNS: r.dueNS(i), Value: r.request(client, i)})
 			}
 			if !yield(v) {
 				return

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"plimsoll/replay/engine/eventloop"
-	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/record"
 )
 
@@ -24,11 +23,11 @@ func TestDriversJoinByNeed(t *testing.T) {
 	const fewest, clients = 400, 40
 	var sent atomic.Int64 // attempts that the sequences gave, and whether they are to go on
 	var alone atomic.Bool
-	attempts := func(yield func(*exchange.Attempt) bool) {
+	entries := func(yield func(Entry) bool) {
 		deadline := time.Now().Add(30 * time.Second)
 		for i := int64(0); i < fewest || alone.Load() && time.Now().Before(deadline); i++ {
 			s := get(uint32(i%clients), "/", i/4)
-			s.Line = uint64(i)
+			s.Value.Line = uint64(i)
 			sent.Add(1)
 			if !yield(s) {
 				return
@@ -36,13 +35,13 @@ func TestDriversJoinByNeed(t *testing.T) {
 		}
 	}
 	modes := map[string]func(e *Engine) Outcome{
-		"open": func(e *Engine) Outcome { return e.Open(context.Background(), attempts) },
-		"max":  func(e *Engine) Outcome { return e.Max(context.Background(), attempts, 8, 0) },
+		"open": func(e *Engine) Outcome { return e.Open(context.Background(), entries) },
+		"max":  func(e *Engine) Outcome { return e.Max(context.Background(), entries, 8, 0) },
 		"users": func(e *Engine) Outcome {
 			visits := func(yield func(Visit) bool) {
 				var visit Visit
-				attempts(func(s *exchange.Attempt) bool {
-					if visit = append(visit, Step{int64(len(visit)) * 10e6, s.LoggedRequest}); len(visit) < 10 {
+				entries(func(s Entry) bool {
+					if visit = append(visit, Entry{AtNS: int64(len(visit)) * 10e6, Value: s.Value}); len(visit) < 10 {
 						return true
 					}
 					whole := visit

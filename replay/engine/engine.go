@@ -23,6 +23,13 @@ import (
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/engine/wire"
+	"plimsoll/replay/schedule"
+)
+
+// A schedule gives logged requests, each with its instant: when it is due, or when it comes in its visit.
+type (
+	Entry    = schedule.Entry[*exchange.LoggedRequest]
+	Schedule = schedule.Seq[*exchange.LoggedRequest]
 )
 
 // Options bound what the engine does. The zero value of a field takes the default.

@@ -2,13 +2,11 @@ package engine_test
 
 import (
 	"context"
-	"iter"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"plimsoll/replay/engine"
-	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/wire"
 )
 
@@ -92,17 +90,17 @@ func TestSecondInterruptAtAnyInstant(t *testing.T) {
 }
 
 // loopsOf are the three loops over a sequence of requests.
-var loopsOf = map[string]func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Attempt]) engine.Outcome{
-	"open": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Attempt]) engine.Outcome {
+var loopsOf = map[string]func(e *engine.Engine, stop context.Context, seq engine.Schedule) engine.Outcome{
+	"open": func(e *engine.Engine, stop context.Context, seq engine.Schedule) engine.Outcome {
 		return e.Open(stop, seq)
 	},
-	"max": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Attempt]) engine.Outcome {
+	"max": func(e *engine.Engine, stop context.Context, seq engine.Schedule) engine.Outcome {
 		return e.Max(stop, seq, 2, time.Minute)
 	},
-	"users": func(e *engine.Engine, stop context.Context, seq iter.Seq[*exchange.Attempt]) engine.Outcome {
+	"users": func(e *engine.Engine, stop context.Context, seq engine.Schedule) engine.Outcome {
 		visits := func(yield func(engine.Visit) bool) {
 			for s := range seq {
-				if !yield(engine.Visit{{Request: s.LoggedRequest}}) {
+				if !yield(engine.Visit{s}) {
 					return
 				}
 			}
@@ -122,12 +120,12 @@ func TestAnInterruptWaitsForNoSchedule(t *testing.T) {
 				over := make(chan struct{})
 				defer close(over)
 				time.AfterFunc(50*time.Millisecond, r.stop)
-				outcome := run(e, r.stopped, func(yield func(*exchange.Attempt) bool) {
+				outcome := run(e, r.stopped, func(yield func(engine.Entry) bool) {
 					if ends {
 						<-over
 						return
 					}
-					for yield(new(exchange.Attempt).Of(r.request(0, 0), 0)) {
+					for yield(engine.Entry{Value: r.request(0, 0)}) {
 					}
 				})
 				if !outcome.Uncounted && (ends || name != "users") { // users have what they began

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,12 +122,12 @@ func generate(dir string, d driver, url string) error {
 }
 
 // evenly are requests of a few clients at even distances.
-func evenly(d driver) iter.Seq[*exchange.Attempt] {
-	return func(yield func(*exchange.Attempt) bool) {
+func evenly(d driver) engine.Schedule {
+	return func(yield func(engine.Entry) bool) {
 		for i := range int64(duration.Seconds() * perSecond) {
 			logged := &exchange.LoggedRequest{Client: uint32(i % clients), LoggedBytes: -1, Line: uint64(i) + 1}
 			logged.Method, logged.Target, logged.Proto = "GET", "/", d.proto
-			if !yield(new(exchange.Attempt).Of(logged, i*int64(time.Second)/perSecond)) {
+			if !yield(engine.Entry{AtNS: i * int64(time.Second) / perSecond, Value: logged}) {
 				return
 			}
 		}

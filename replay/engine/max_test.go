@@ -5,21 +5,21 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
 
-// drench sends attempts as fast as they go.
-func drench(t *testing.T, base string, opts Options, connections int, attempts ...*exchange.Attempt) *memory {
+// drench sends requests as fast as they go.
+func drench(t *testing.T, base string, opts Options, connections int, entries ...Entry) *memory {
 	t.Helper()
 	rec := &memory{}
 	e := New(targetOf(t, base, true), noHeaders(t), opts, rec, context.Background())
-	if outcome := e.Max(context.Background(), list(attempts...), connections, 0); outcome.Cause != nil {
+	if outcome := e.Max(context.Background(), slices.Values(entries), connections, 0); outcome.Cause != nil {
 		t.Error(outcome.Cause)
 	}
 	return rec
@@ -46,15 +46,15 @@ func TestMaxSendsAMegabyteOfTarget(t *testing.T) {
 func TestMaxOverTLS(t *testing.T) {
 	site := &site2{}
 	url := tlsServer(t, httptest.NewUnstartedServer(site), true)
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for i := range 40 {
 		s := get(uint32(i), "/", int64(i))
 		if i%2 == 0 {
-			s.Proto = wire.HTTP2
+			s.Value.Proto = wire.HTTP2
 		}
-		attempts = append(attempts, s)
+		entries = append(entries, s)
 	}
-	rec := drench(t, url, Options{}, 4, attempts...)
+	rec := drench(t, url, Options{}, 4, entries...)
 	for _, r := range rec.records {
 		if r.Error != record.None || r.Flags&record.TLS == 0 {
 			t.Errorf("line %d: %s, flags %b", r.Line, r.Error, r.Flags)
@@ -73,7 +73,7 @@ func TestMaxRestsWhenNobodyListens(t *testing.T) {
 	base := "http://" + listener.Addr().String()
 	_ = listener.Close()
 	var sent int
-	endless := func(yield func(*exchange.Attempt) bool) {
+	endless := func(yield func(Entry) bool) {
 		for yield(get(1, "/", 0)) {
 			sent++
 		}
@@ -100,9 +100,9 @@ func TestMaxIsInterrupted(t *testing.T) {
 	}))
 	defer site.Close()
 	defer close(release)
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for range 10 {
-		attempts = append(attempts, get(1, "/hang", 0))
+		entries = append(entries, get(1, "/hang", 0))
 	}
 	rec := &memory{}
 	stop, cancel := context.WithCancel(context.Background())
@@ -110,7 +110,7 @@ func TestMaxIsInterrupted(t *testing.T) {
 	time.AfterFunc(100*time.Millisecond, cancel)
 	time.AfterFunc(200*time.Millisecond, leave)
 	e := New(targetOf(t, site.URL, false), noHeaders(t), Options{Timeout: time.Minute}, rec, abort)
-	outcome := e.Max(stop, list(attempts...), 3, 0)
+	outcome := e.Max(stop, slices.Values(entries), 3, 0)
 	if len(rec.records) != 3 || outcome.Unsent != 7 {
 		t.Errorf("%d records, %d unsent; want 3 and 7", len(rec.records), outcome.Unsent)
 	}

@@ -13,10 +13,10 @@ import (
 	"plimsoll/replay/record"
 )
 
-// Open sends each request when it is due (open loop). The sequence gives them in the order of their due instants. When
-// stop is cancelled, nothing more is sent, what is in flight is finished, and the rest of the sequence is counted as
+// Open sends each request when it is due (open loop). The schedule gives them in the order of their due instants. When
+// stop is cancelled, nothing more is sent, what is in flight is finished, and the rest of the schedule is counted as
 // unsent, as far as that can be done in a moment.
-func (e *Engine) Open(stop context.Context, attempts iter.Seq[*exchange.Attempt]) Outcome {
+func (e *Engine) Open(stop context.Context, due Schedule) Outcome {
 	quit := make(chan struct{})
 	defer close(quit)
 	begin, most := e.drivers(e.opts.MaxConnections / connectionsPerLoop)
@@ -25,7 +25,7 @@ func (e *Engine) Open(stop context.Context, attempts iter.Seq[*exchange.Attempt]
 	byClient := func(s *exchange.Attempt, drivers int) int { return int(s.Client % uint32(drivers)) }
 	var all []*openLoop
 	var plans []plan
-	for i, s := range supplies(e.prepare(attempts), attemptsInBatch, most, active, byClient, quit) {
+	for i, s := range supplies(e.attempts(due), attemptsInBatch, most, active, byClient, quit) {
 		p := &openLoop{attempts: s}
 		all = append(all, p)
 		if i < begin {
@@ -225,14 +225,21 @@ func (s *supply[T]) count(ctx context.Context) uint64 {
 	return n
 }
 
-// prepare makes requests ready to be sent, as far as that can be done before they are due.
-func (e *Engine) prepare(attempts iter.Seq[*exchange.Attempt]) iter.Seq[*exchange.Attempt] {
+// attempts makes requests ready to be sent, as far as that can be done before they are due.
+func (e *Engine) attempts(due Schedule) iter.Seq[*exchange.Attempt] {
 	return func(yield func(*exchange.Attempt) bool) {
+		var empty []exchange.Attempt
 		var room []byte
-		for s := range attempts {
+		for one := range due {
+			if len(empty) == 0 {
+				empty = make([]exchange.Attempt, attemptsInBatch)
+			}
+			s := &empty[0]
+			empty = empty[1:]
+			s.LoggedRequest, s.Client, s.DueNS = one.Value, one.Value.Client, one.AtNS
 			s.Key = exchange.Key{Client: s.Client, Host: s.Host}
 			if !e.state.Target.TLS && s.IfModifiedSince.IsZero() && s.Body == "" &&
-				e.state.Sessions[s.LoggedRequest.Client] == nil {
+				e.state.Sessions[s.Client] == nil {
 				if cap(room)-len(room) < roomLeast {
 					room = make([]byte, 0, roomBytes)
 				}

@@ -12,18 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/record"
 )
 
 func TestDueInstantsAreKept(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer site.Close()
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for i := range 50 {
-		attempts = append(attempts, get(uint32(i%5), "/", int64(i)*5))
+		entries = append(entries, get(uint32(i%5), "/", int64(i)*5))
 	}
-	rec, _ := replay(t, site.URL, Options{}, attempts...)
+	rec, _ := replay(t, site.URL, Options{}, entries...)
 	var dues []int64
 	for _, r := range rec.records {
 		dues = append(dues, r.DueNS/1e6)
@@ -47,11 +46,11 @@ func TestAStallIsMeasuredFromDue(t *testing.T) {
 	gate.Lock()
 	time.AfterFunc(400*time.Millisecond, gate.Unlock)
 	for _, connections := range []int{0, 1} { // without a cap, and with one connection for all
-		var attempts []*exchange.Attempt
+		var entries []Entry
 		for i := range 40 {
-			attempts = append(attempts, get(1, "/", int64(i)*10))
+			entries = append(entries, get(1, "/", int64(i)*10))
 		}
-		rec, _ := replay(t, site.URL, Options{MaxConnections: connections}, attempts...)
+		rec, _ := replay(t, site.URL, Options{MaxConnections: connections}, entries...)
 		slow := 0
 		for _, r := range rec.records {
 			if r.ResponseUS() > 100_000 {
@@ -70,16 +69,16 @@ func TestAStallIsMeasuredFromDue(t *testing.T) {
 func TestInterruptFinishesWhatIsInFlight(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) }))
 	defer site.Close()
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for i := range 100 {
-		attempts = append(attempts, get(uint32(i), "/", int64(i)*100))
+		entries = append(entries, get(uint32(i), "/", int64(i)*100))
 	}
 	rec := &memory{}
 	stop, cancel := context.WithCancelCause(context.Background())
 	why := fmt.Errorf("enough")
 	time.AfterFunc(250*time.Millisecond, func() { cancel(why) })
 	e := New(targetOf(t, site.URL, false), noHeaders(t), Options{}, rec, context.Background())
-	outcome := e.Open(stop, list(attempts...))
+	outcome := e.Open(stop, slices.Values(entries))
 	if outcome.Cause != why || int(outcome.Unsent)+len(rec.records) != 100 || len(rec.records) == 0 {
 		t.Errorf("cause %v, %d sent, %d unsent of 100", outcome.Cause, len(rec.records), outcome.Unsent)
 	}
@@ -95,16 +94,16 @@ func TestAnInterruptCountsALongRest(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer site.Close()
 	const all = 50_000 // more than wait for one loop
-	attempts := make([]*exchange.Attempt, all)
-	for i := range attempts {
-		attempts[i] = get(uint32(i), "/", int64(i)*1000)
+	entries := make([]Entry, all)
+	for i := range entries {
+		entries[i] = get(uint32(i), "/", int64(i)*1000)
 	}
 	rec := &memory{}
 	stop, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	ended := make(chan Outcome)
 	go func() {
-		ended <- New(targetOf(t, site.URL, false), noHeaders(t), Options{}, rec, context.Background()).Open(stop, list(attempts...))
+		ended <- New(targetOf(t, site.URL, false), noHeaders(t), Options{}, rec, context.Background()).Open(stop, slices.Values(entries))
 	}()
 	select {
 	case outcome := <-ended:
@@ -121,9 +120,9 @@ func TestASecondInterruptLeavesAtOnce(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer site.Close()
 	defer close(release)
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for i := range 20 {
-		attempts = append(attempts, get(1, "/", int64(i))) // six in flight, the others waiting
+		entries = append(entries, get(1, "/", int64(i))) // six in flight, the others waiting
 	}
 	rec := &memory{}
 	stop, cancel := context.WithCancel(context.Background())
@@ -131,7 +130,7 @@ func TestASecondInterruptLeavesAtOnce(t *testing.T) {
 	time.AfterFunc(100*time.Millisecond, cancel)
 	time.AfterFunc(200*time.Millisecond, leave)
 	e := New(targetOf(t, site.URL, false), noHeaders(t), Options{Timeout: time.Minute}, rec, abort)
-	outcome := e.Open(stop, list(attempts...))
+	outcome := e.Open(stop, slices.Values(entries))
 	if len(rec.records) != 6 || outcome.Unsent != 14 {
 		t.Errorf("%d records, %d unsent; want 6 and 14", len(rec.records), outcome.Unsent)
 	}
@@ -197,7 +196,7 @@ func TestAllCountFromTheGivenStart(t *testing.T) {
 		rec := &startedAt{memory: &memory{}}
 		start := time.Now().Add(row.in)
 		e := New(targetOf(t, site.URL, false), noHeaders(t), Options{StartAt: start}, rec, context.Background())
-		e.Open(context.Background(), list(get(1, "/", 0)))
+		e.Open(context.Background(), slices.Values([]Entry{get(1, "/", 0)}))
 		if !rec.at.Equal(start) || arrived.Load().Before(start) {
 			t.Errorf("%s: started at %v and arrived at %v, want %v", row.says, rec.at, arrived.Load(), start)
 		}

@@ -67,14 +67,13 @@ func (f *feed) read(words []string) {
 		number, times, isVisit := strings.Cut(word, ":")
 		n, _ := strconv.ParseInt(number, 10, 64)
 		if !isVisit {
-			attempts = append(attempts, get(9, "/", n*10))
-			attempts[len(attempts)-1].Line = uint64(n)
+			attempts = append(attempts, &exchange.Attempt{LoggedRequest: &exchange.LoggedRequest{Line: uint64(n)}, DueNS: n * 10e6})
 			continue
 		}
 		var visit Visit
 		for i, text := range strings.Split(times, ",") {
 			ms, _ := strconv.ParseInt(text, 10, 64)
-			visit = append(visit, Step{AtNS: ms * 1e6, Request: &exchange.LoggedRequest{Line: uint64(n*10) + uint64(i)}})
+			visit = append(visit, Entry{AtNS: ms * 1e6, Value: &exchange.LoggedRequest{Line: uint64(n*10) + uint64(i)}})
 		}
 		visits = append(visits, visit)
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"bufio"
 	"context"
-	"iter"
 	"net"
 	"net/http/httptest"
 	"slices"
@@ -49,22 +48,11 @@ func (m *memory) Retried() {
 	m.retried++
 }
 
-// list makes a sequence of attempts.
-func list(attempts ...*exchange.Attempt) iter.Seq[*exchange.Attempt] {
-	return func(yield func(*exchange.Attempt) bool) {
-		for _, s := range attempts {
-			if !yield(s) {
-				return
-			}
-		}
-	}
-}
-
 // get is a GET of a target by a client, due so many milliseconds after the start.
-func get(client uint32, path string, dueMS int64) *exchange.Attempt {
-	return new(exchange.Attempt).Of(&exchange.LoggedRequest{
+func get(client uint32, path string, dueMS int64) Entry {
+	return Entry{AtNS: dueMS * 1e6, Value: &exchange.LoggedRequest{
 		Request: wire.Request{Method: "GET", Target: path}, Client: client, LoggedBytes: -1, Line: uint64(dueMS) + 1,
-	}, dueMS*1e6)
+	}}
 }
 
 func noHeaders(t *testing.T) *wire.Headers {
@@ -86,12 +74,12 @@ func targetOf(t *testing.T, base string, insecure bool) *target.Target {
 	return to
 }
 
-// replay sends attempts in the open loop and returns what was recorded.
-func replay(t *testing.T, base string, opts Options, attempts ...*exchange.Attempt) (*memory, Outcome) {
+// replay sends requests in the open loop and returns what was recorded.
+func replay(t *testing.T, base string, opts Options, entries ...Entry) (*memory, Outcome) {
 	t.Helper()
 	rec := &memory{}
 	e := New(targetOf(t, base, true), noHeaders(t), opts, rec, context.Background())
-	outcome := e.Open(context.Background(), list(attempts...))
+	outcome := e.Open(context.Background(), slices.Values(entries))
 	return rec, outcome
 }
 

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
@@ -51,14 +51,14 @@ func TestHTTP2WhereTheLogAndTheServerHaveIt(t *testing.T) {
 	for _, row := range rows {
 		site := &site2{}
 		url := tlsServer(t, httptest.NewUnstartedServer(site), row.server)
-		var attempts []*exchange.Attempt
+		var entries []Entry
 		for i := range 20 {
 			s := get(3, fmt.Sprintf("//odd/%%zz?%d", i), 0)
-			s.Target = strings.Replace(s.Target, "%zz", "%7a", 1)
-			s.Proto, s.Host, s.UserAgent = row.log, "site.example", "UA"
-			attempts = append(attempts, s)
+			s.Value.Target = strings.Replace(s.Value.Target, "%zz", "%7a", 1)
+			s.Value.Proto, s.Value.Host, s.Value.UserAgent = row.log, "site.example", "UA"
+			entries = append(entries, s)
 		}
-		rec, _ := replay(t, url, Options{}, attempts...)
+		rec, _ := replay(t, url, Options{}, entries...)
 		reused := 0
 		for _, r := range rec.records {
 			if r.Error != record.None || r.Status != 200 || r.Bytes != 200_000 || r.Flags&record.TLS == 0 {
@@ -102,13 +102,13 @@ func TestHTTP2TimeoutAndReset(t *testing.T) {
 		}
 	})), true)
 	defer close(release)
-	var attempts []*exchange.Attempt
+	var entries []Entry
 	for i, target := range []string{"/hang", "/reset", "/half", "/ok", "no-path"} {
 		s := get(1, target, int64(i)*20)
-		s.Proto = wire.HTTP2
-		attempts = append(attempts, s)
+		s.Value.Proto = wire.HTTP2
+		entries = append(entries, s)
 	}
-	rec, _ := replay(t, url, Options{Timeout: 400 * time.Millisecond}, attempts...)
+	rec, _ := replay(t, url, Options{Timeout: 400 * time.Millisecond}, entries...)
 	want := map[uint64]record.ErrorKind{1: record.Timeout, 21: record.H2Refused, 41: record.H2Refused, 61: record.None}
 	for _, r := range rec.records {
 		if r.Error != want[r.Line] {
@@ -127,7 +127,7 @@ func TestConnectToKeepsTheName(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := &memory{}
-	New(to, noHeaders(t), Options{}, rec, context.Background()).Open(context.Background(), list(get(1, "/", 0)))
+	New(to, noHeaders(t), Options{}, rec, context.Background()).Open(context.Background(), slices.Values([]Entry{get(1, "/", 0)}))
 	if len(requestsOf(server)) != 1 || !strings.Contains(requestsOf(server)[0], "Host: site.example\r\n") {
 		t.Errorf("%q", requestsOf(server))
 	}

@@ -10,7 +10,6 @@ import (
 	"sort"
 
 	"plimsoll/replay/accesslog"
-	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/route"
 )
 
@@ -101,14 +100,24 @@ func (l *Logs) Marked(
 		return nil, err
 	}
 	var clients []uint32
+	plan.Loops = 1
 	t := New(plan, l, noCounter{}, route.New(nil))
-	t.eachOnce(func(request *exchange.LoggedRequest) bool {
-		if marked[request.Client] {
-			clients = append(clients, request.Client)
-			delete(marked, request.Client)
+	requests := t.Unpaced()
+	switch {
+	case plan.Users:
+		requests = t.applyShare(t.ordered())
+	case plan.Speed > 0:
+		requests = t.Paced()
+	}
+	for one := range requests {
+		if client := one.Value.Client; marked[client] {
+			clients = append(clients, client)
+			delete(marked, client)
 		}
-		return len(marked) > 0 && ctx.Err() == nil
-	})
+		if len(marked) == 0 || ctx.Err() != nil {
+			break
+		}
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -124,28 +133,6 @@ func (l *Logs) Senders(ctx context.Context, plan Plan) ([]uint32, error) {
 		method := methodText(r.Method)
 		return len(r.Body) > 0 && carries(method) && plan.Methods[method]
 	})
-}
-
-// eachOnce calls use with what one loop through the log sends, until it returns false.
-func (t *Traffic) eachOnce(use func(request *exchange.LoggedRequest) bool) {
-	t.plan.Loops = 1
-	if t.plan.Users {
-		for e := range t.applyShare(t.ordered()) {
-			if !use(e.Value) {
-				return
-			}
-		}
-		return
-	}
-	attempts := t.Unpaced
-	if t.plan.Speed > 0 {
-		attempts = t.Paced
-	}
-	for attempt := range attempts() {
-		if !use(attempt.LoggedRequest) {
-			return
-		}
-	}
 }
 
 // noCounter counts nothing.

@@ -75,11 +75,11 @@ func (row timed) check(t *testing.T) {
 	traffic := New(plan, logs, counter{}, route.New(nil))
 	var first, last int64
 	requests := 0
-	for attempt := range traffic.Paced() {
+	for one := range traffic.Paced() {
 		if requests++; requests == 1 {
-			first = attempt.DueNS
+			first = one.AtNS
 		}
-		last = attempt.DueNS
+		last = one.AtNS
 	}
 	if took := time.Duration(last - first); first != 0 || took != row.lasts {
 		t.Errorf("%s: %d requests from %v to %v, want %v", row.why, requests, time.Duration(first), took, row.lasts)
@@ -177,8 +177,8 @@ func TestALongRequestDoesNotDelayTheRun(t *testing.T) {
 	logs.Finished = true
 	traffic := New(Plan{Speed: 1, Loops: 1, Burst: true, Pause: 12 * time.Hour, Methods: map[string]bool{"GET": true}}, logs, counter{}, route.New(nil))
 	last := int64(0)
-	for attempt := range traffic.Paced() {
-		last = attempt.DueNS
+	for one := range traffic.Paced() {
+		last = one.AtNS
 	}
 	if time.Duration(last) > leadIn+3*time.Second {
 		t.Errorf("the last of three seconds of requests is due after %v", time.Duration(last))

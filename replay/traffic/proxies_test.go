@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"plimsoll/replay/accesslog"
-	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/route"
 )
 
@@ -127,10 +126,9 @@ func TestProxiesAreSpread(t *testing.T) {
 	clients := func(plan Plan) (census Census, byLine map[uint64]uint32) {
 		census, plan.Spread, _ = logs.Census(context.Background(), plan, capacity)
 		byLine = map[uint64]uint32{}
-		New(plan, logs, noCounter{}, route.New(nil)).eachOnce(func(h *exchange.LoggedRequest) bool {
-			byLine[h.Line] = h.Client
-			return true
-		})
+		for one := range New(plan, logs, noCounter{}, route.New(nil)).Paced() {
+			byLine[one.Value.Line] = one.Value.Client
+		}
 		return census, byLine
 	}
 	census, all := clients(plan)

@@ -124,7 +124,7 @@ func TestTheUnionOfTheSharesIsTheLogExactlyOnce(t *testing.T) {
 		traffic := New(plan, logs, counts, route.New(nil))
 		var out []one
 		for s := range traffic.Paced() {
-			out = append(out, one{s.Target, s.DueNS})
+			out = append(out, one{s.Value.Target, s.AtNS})
 		}
 		return out, counts, traffic
 	}

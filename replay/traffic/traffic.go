@@ -54,10 +54,9 @@ type Traffic struct {
 
 	skipped  map[string]uint64 // by reason, since the log was last begun
 	texts    internedTexts
-	pages    internedTexts // the referers, whose escapes may be others
-	target   []byte        // room for one
-	requests arena[exchange.LoggedRequest]
-	attempts arena[exchange.Attempt]
+	pages    internedTexts            // the referers, whose escapes may be others
+	target   []byte                   // room for one
+	requests []exchange.LoggedRequest // made many at a time
 }
 
 // New plans the requests of the logs. What is not sent is counted; routes numbers kinds of requests.
@@ -65,15 +64,9 @@ func New(plan Plan, logs *Logs, counts Counter, routes *route.Namer) *Traffic {
 	return &Traffic{plan: plan, logs: logs, counts: counts, routes: routes, skipped: map[string]uint64{}}
 }
 
-// A sequence of entries is what the steps from the log to the engine hand on.
-type (
-	entry    = schedule.Entry[*exchange.LoggedRequest]
-	sequence = schedule.Seq[*exchange.LoggedRequest]
-)
-
 // entries returns the requests of the logs that may be sent, in the order of the logs.
-func (t *Traffic) entries() sequence {
-	return func(yield func(entry) bool) {
+func (t *Traffic) entries() engine.Schedule {
+	return func(yield func(engine.Entry) bool) {
 		err := t.logs.source.Each(context.Background(), t.logs.Format, &t.logs.Totals, func(r *accesslog.Request) bool {
 			if !t.isWanted(r) {
 				return true
@@ -87,7 +80,7 @@ func (t *Traffic) entries() sequence {
 				}
 				return true
 			}
-			return yield(entry{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: request})
+			return yield(engine.Entry{AtNS: r.TimeNS, DurationNS: r.DurationNS, Value: request})
 		})
 		if err != nil {
 			t.failed.Store(&err)
@@ -123,7 +116,11 @@ func (t *Traffic) makeRequest(r *accesslog.Request, client uint32) (request *exc
 	if !t.plan.Methods[method] {
 		return nil, wire.SkipMethod
 	}
-	h := t.requests.next()
+	if len(t.requests) == 0 {
+		t.requests = make([]exchange.LoggedRequest, 64)
+	}
+	h := &t.requests[0]
+	t.requests = t.requests[1:]
 	*h = exchange.LoggedRequest{
 		Request: wire.Request{
 			Method: method, Target: string(t.target), Host: string(t.hostOf(r)),
@@ -197,21 +194,8 @@ func methodText(b []byte) string {
 	return string(b)
 }
 
-// arena makes elements many at a time.
-type arena[T any] []T
-
-// next returns an empty element.
-func (r *arena[T]) next() *T {
-	if len(*r) == 0 {
-		*r = make([]T, 64)
-	}
-	one := &(*r)[0]
-	*r = (*r)[1:]
-	return one
-}
-
 // ordered returns the requests in the order in which they began, each at its own instant.
-func (t *Traffic) ordered() sequence {
+func (t *Traffic) ordered() engine.Schedule {
 	seq := schedule.Sort(t.entries(), sortWindow)
 	if t.plan.Speed == 0 {
 		return t.between(seq) // as fast as it goes: only the order counts
@@ -227,7 +211,7 @@ func (t *Traffic) ordered() sequence {
 }
 
 // between applies --from and --to.
-func (t *Traffic) between(seq sequence) sequence {
+func (t *Traffic) between(seq engine.Schedule) engine.Schedule {
 	from, to := t.fromTo()
 	return schedule.Between(seq, from, to)
 }
@@ -245,25 +229,24 @@ func (t *Traffic) fromTo() (from, to int64) {
 }
 
 // Paced returns the requests with their due instants.
-func (t *Traffic) Paced() iter.Seq[*exchange.Attempt] {
+func (t *Traffic) Paced() engine.Schedule {
 	pacing := schedule.Pacing{
 		Speed: t.plan.Speed, Rate: t.plan.Rate, PauseNS: t.plan.Pause.Nanoseconds(), LimitNS: t.plan.Until.Nanoseconds(),
 		Loops: t.plan.Loops,
 	}
-	paced := func(yield func(entry) bool) {
+	return t.applyShare(func(yield func(engine.Entry) bool) {
 		defer func() {
 			if t.notes.Pauses > 0 {
 				t.pauses.Store(&record.Pauses{Shortened: t.notes.Pauses, CutS: float64(t.notes.CutNS) / 1e9})
 			}
 		}()
 		schedule.Pace(t.ordered, pacing, &t.notes)(yield)
-	}
-	return t.applyLimit(paced)
+	})
 }
 
 // Unpaced returns the requests in the order of the log, for the closed loop that gives them due instants itself.
-func (t *Traffic) Unpaced() iter.Seq[*exchange.Attempt] {
-	loops := func(yield func(entry) bool) {
+func (t *Traffic) Unpaced() engine.Schedule {
+	return t.applyShare(func(yield func(engine.Entry) bool) {
 		source := t.between(t.entries())
 		for loop := 0; t.plan.Loops == 0 || loop < t.plan.Loops; loop++ {
 			pass := &firstPass{}
@@ -281,28 +264,16 @@ func (t *Traffic) Unpaced() iter.Seq[*exchange.Attempt] {
 				source = pass.entries(t.counts, t.skipped)
 			}
 		}
-	}
-	return t.applyLimit(loops)
-}
-
-// applyLimit applies the limit and hands out the attempts of this instance's share.
-func (t *Traffic) applyLimit(seq sequence) iter.Seq[*exchange.Attempt] {
-	return func(yield func(*exchange.Attempt) bool) {
-		for e := range t.applyShare(seq) {
-			if !yield(t.attempts.next().Of(e.Value, e.AtNS)) {
-				return
-			}
-		}
-	}
+	})
 }
 
 // applyShare applies the limit, which is one of all instances together, and then leaves out the other instances' requests.
 // It counts those of all instances, so that the ones of an instance that dies are known.
-func (t *Traffic) applyShare(seq sequence) sequence {
+func (t *Traffic) applyShare(seq engine.Schedule) engine.Schedule {
 	if t.plan.Limit > 0 {
 		seq = schedule.Limit(seq, t.plan.Limit)
 	}
-	return func(yield func(entry) bool) {
+	return func(yield func(engine.Entry) bool) {
 		planned := make([]uint64, t.plan.Share.Instances())
 		for e := range seq {
 			instance := t.plan.Share.Of(e.Value.Client)
@@ -329,11 +300,11 @@ func (t *Traffic) Visits() iter.Seq[engine.Visit] {
 	seq := t.applyShare(t.ordered())
 	return func(yield func(engine.Visit) bool) {
 		for visit := range schedule.Visits(seq, client, visitPause.Nanoseconds(), visitWindow) {
-			steps := make(engine.Visit, len(visit))
-			for i, e := range visit {
-				steps[i] = engine.Step{AtNS: int64(float64(e.AtNS-visit[0].AtNS) / t.plan.Speed), Request: e.Value}
+			begin := visit[0].AtNS
+			for i := range visit {
+				visit[i].AtNS = int64(float64(visit[i].AtNS-begin) / t.plan.Speed)
 			}
-			if !yield(steps) {
+			if !yield(visit) {
 				return
 			}
 		}
@@ -377,11 +348,11 @@ func (p *firstPass) add(request *exchange.LoggedRequest) {
 func (p *firstPass) isWhole() bool { return p.count == uint64(len(p.requests)) }
 
 // entries returns the requests once more, and counts the log's other lines once more.
-func (p *firstPass) entries(counts Counter, skipped map[string]uint64) sequence {
+func (p *firstPass) entries(counts Counter, skipped map[string]uint64) engine.Schedule {
 	skipped = maps.Clone(skipped)
-	return func(yield func(entry) bool) {
+	return func(yield func(engine.Entry) bool) {
 		for _, request := range p.requests {
-			if !yield(entry{Value: request}) {
+			if !yield(engine.Entry{Value: request}) {
 				return
 			}
 		}

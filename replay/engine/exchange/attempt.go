@@ -45,12 +45,6 @@ type Attempt struct {
 	links[Attempt] // under way, or waiting
 }
 
-// Of makes an empty attempt one of a logged request, by the client of the log.
-func (a *Attempt) Of(logged *LoggedRequest, dueNS int64) *Attempt {
-	a.LoggedRequest, a.Client, a.DueNS = logged, logged.Client, dueNS
-	return a
-}
-
 func (a *Attempt) chain() *links[Attempt] { return &a.links }
 
 // sinceNS returns the instant from which an attempt's time counts.

@@ -74,10 +74,10 @@ func (s *scene) hear(format string, args ...any) {
 // it.
 func (s *scene) add(text string) *Attempt {
 	words := strings.Split(text, ":")
-	one := new(Attempt).Of(&LoggedRequest{
-		Request: wire.Request{Method: "GET", Target: "/"}, Client: uint32(text[0]), Line: uint64(len(s.attempts) + 1),
-	}, s.now)
-	one.Key = Key{Client: one.Client}
+	client := uint32(text[0])
+	one := &Attempt{Client: client, Key: Key{Client: client}, DueNS: s.now, LoggedRequest: &LoggedRequest{
+		Request: wire.Request{Method: "GET", Target: "/"}, Client: client, Line: uint64(len(s.attempts) + 1),
+	}}
 	for _, word := range words[1:] {
 		switch word {
 		case "1.0":
