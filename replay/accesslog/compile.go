@@ -165,20 +165,26 @@ func compileOps(format string) (ops []op, errs []error) {
 		case percent && c == '{': // Apache's %{ms}T
 			percent = false
 			unit, _, _ := strings.Cut(format[i:], "T")
-			spec, ok := apacheUnits[unit]
+			made, ok := newOp(apacheUnits[unit], format, i+len(unit))
 			if !ok {
 				fail(i-1, "%%{ begins Apache's duration in a unit, %%{ms}T, %%{us}T or %%{s}T, and nothing else")
 				continue
 			}
 			i += len(unit)
-			ops = append(ops, op{kind: opDuration, spec: spec, delim: delimAfter(format, i), toEnd: i == len(format)-1, received: true})
+			made.received = true
+			ops = append(ops, made)
 		case percent:
 			percent = false
-			if strings.IndexByte(specifiers, c) < 0 {
-				fail(i-1, "%%%c is not a specifier: use one of %s, or %%^ to skip a field", c, specifierList)
+			made, ok := newOp(c, format, i)
+			if !ok {
+				var known strings.Builder
+				for _, s := range specifiers {
+					known.WriteString(" " + specifierNames[s.letter])
+				}
+				fail(i-1, "%%%c is not a specifier: use one of%s, or %%^ to skip a field", c, known.String())
 				continue
 			}
-			ops = append(ops, op{kind: opOf(c), spec: c, delim: delimAfter(format, i), toEnd: i == len(format)-1})
+			ops = append(ops, made)
 		default:
 			if n := len(ops); n > 0 && ops[n-1].kind == opLiteral {
 				ops[n-1].count++
@@ -301,12 +307,21 @@ func unescapeFormat(s string) string {
 	return string(out)
 }
 
-// specifiers are all that may follow a percent sign.
+// specifiers are all that may follow a percent sign, in the order in which they are listed, and the units of durations.
 //
 // %B, %Y and %l are ours: the body of the request, its content type and its length. goaccess has no use for them.
-const specifiers = "xtdveChrmUqHsbRuKkMLTDnBYl^~"
-
-const specifierList = "%x %t %d %v %e %C %h %r %m %U %q %H %s %b %R %u %K %k %M %L %T %D %n %B %Y %l %^ %~"
+var specifiers = []struct {
+	letter byte
+	kind   opKind
+	unit   time.Duration
+}{
+	{'x', opDateTime, 0}, {'t', opTime, 0}, {'d', opDate, 0}, {'v', opVHost, 0}, {'e', opUser, 0}, {'C', opOther, 0},
+	{'h', opHost, 0}, {'r', opRequest, 0}, {'m', opMethod, 0}, {'U', opURL, 0}, {'q', opQuery, 0}, {'H', opProtocol, 0},
+	{'s', opStatus, 0}, {'b', opBytes, 0}, {'R', opReferer, 0}, {'u', opAgent, 0}, {'K', opOther, 0}, {'k', opOther, 0},
+	{'M', opOther, 0}, {'L', opDuration, time.Millisecond}, {'T', opDuration, time.Second}, {'D', opDuration, time.Microsecond},
+	{'n', opDuration, time.Nanosecond}, {'B', opBody, 0}, {'Y', opBodyType, 0}, {'l', opBodyBytes, 0}, {'^', opSkip, 0},
+	{'~', opSpace, 0},
+}
 
 // op is one step of a program.
 type op struct {
@@ -321,6 +336,7 @@ type op struct {
 	overrides bool   // opHost: this is a better client than one that was read before
 	quotes    bool   // the field may be in quotes, with delimiters in them
 	count     int32  // opLiteral: characters to skip
+	unitNS    int64  // opDuration
 	set       string // opForwarded: characters between addresses; opLack: what is lacking
 }
 
@@ -354,52 +370,15 @@ const (
 	opOther // a field that a replay has no use for
 )
 
-func opOf(spec byte) opKind {
-	switch spec {
-	case '^':
-		return opSkip
-	case '~':
-		return opSpace
-	case 'd':
-		return opDate
-	case 't':
-		return opTime
-	case 'x':
-		return opDateTime
-	case 'h':
-		return opHost
-	case 'r':
-		return opRequest
-	case 'm':
-		return opMethod
-	case 'U':
-		return opURL
-	case 'q':
-		return opQuery
-	case 'H':
-		return opProtocol
-	case 's':
-		return opStatus
-	case 'b':
-		return opBytes
-	case 'R':
-		return opReferer
-	case 'u':
-		return opAgent
-	case 'v':
-		return opVHost
-	case 'e':
-		return opUser
-	case 'L', 'T', 'D', 'n':
-		return opDuration
-	case 'B':
-		return opBody
-	case 'Y':
-		return opBodyType
-	case 'l':
-		return opBodyBytes
+// newOp returns the operation of the specifier whose letter is the i-th byte of a format, or stands for what ends there;
+// not known, where there is no such specifier.
+func newOp(letter byte, format string, i int) (made op, known bool) {
+	for _, s := range specifiers {
+		if s.letter == letter {
+			return op{kind: s.kind, spec: letter, unitNS: s.unit.Nanoseconds(), delim: delimAfter(format, i), toEnd: i == len(format)-1}, true
+		}
 	}
-	return opOther
+	return op{}, false
 }
 
 // specifierNames are the strings that a Mismatch names a specifier by, so that rejecting allocates nothing.
@@ -473,19 +452,6 @@ func (p *program) logsStart() bool {
 		}
 	}
 	return strings.Contains(p.log, "/%L") || strings.Contains(p.log, "%Lms")
-}
-
-// durationUnit returns the unit of %L, %T, %D or %n in nanoseconds.
-func durationUnit(spec byte) int64 {
-	switch spec {
-	case 'L':
-		return int64(time.Millisecond)
-	case 'T':
-		return int64(time.Second)
-	case 'D':
-		return int64(time.Microsecond)
-	}
-	return 1
 }
 
 func inSet(set string, c byte) bool { return strings.IndexByte(set, c) >= 0 }

@@ -14,8 +14,8 @@ func TestDocumentedFormats(t *testing.T) {
 	}
 	doc := string(text)
 	for _, spec := range specifiers {
-		if !strings.Contains(doc, "`%"+string(spec)+"`") {
-			t.Errorf("%%%c is not documented", spec)
+		if !strings.Contains(doc, "`%"+string(spec.letter)+"`") {
+			t.Errorf("%%%c is not documented", spec.letter)
 		}
 	}
 }

@@ -408,10 +408,10 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 	case opAgent:
 		r.UserAgent = absent(b)
 	case opDuration:
-		r.DurationNS = parseDuration(b, durationUnit(o.spec))
+		r.DurationNS = parseDuration(b, o.unitNS)
 		if r.DurationNS < 0 && o.toEnd { // another field may follow what the format knows
 			first, _, _ := bytes.Cut(b, []byte{' '})
-			r.DurationNS = parseDuration(first, durationUnit(o.spec))
+			r.DurationNS = parseDuration(first, o.unitNS)
 		}
 		if r.DurationNS > 0 {
 			f.have.add('T')
