@@ -103,7 +103,10 @@ func (s Summary) WriteTable(w io.Writer) {
 	if lag, late := s.Lag.cells(), s.Late.cells(); !slices.Equal(lag, late) {
 		lines = append(lines, row{"late", s.Late})
 	}
-	rows = [][]string{{"ms", "mean", "stddev", "min", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"}}
+	rows = [][]string{{"ms"}}
+	for _, f := range figures {
+		rows[0] = append(rows[0], f.name)
+	}
 	for _, line := range lines {
 		rows = append(rows, append([]string{line.name}, line.s.cells()...))
 	}
@@ -148,21 +151,15 @@ func (g Grinder) cells(tt string) []string {
 
 func (s Statistics) cells() []string {
 	var cells []string
-	for _, one := range []struct {
-		name string
-		ms   *float64
-	}{
-		{"mean", s.Mean}, {"stddev", s.Stddev}, {"min", s.Min}, {"p50", s.P50}, {"p90", s.P90}, {"p95", s.P95},
-		{"p99", s.P99}, {"p99.9", s.P999}, {"p99.99", s.P9999}, {"max", s.Max},
-	} {
-		least, censored := s.Censored[one.name]
+	for _, f := range figures {
+		least, censored := s.Censored[f.name]
 		switch {
-		case s.wrong[one.name]:
+		case s.wrong[f.name]:
 			cells = append(cells, "wrong answer")
 		case censored:
 			cells = append(cells, atLeast(least))
 		default:
-			cells = append(cells, decimals(one.ms, 3))
+			cells = append(cells, decimals(*f.of(&s), 3))
 		}
 	}
 	return cells

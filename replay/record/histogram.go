@@ -30,16 +30,42 @@ type Statistics struct {
 	wrong map[string]bool // those of Censored that fall on wrong answers, which came before their time-out
 }
 
-func (c *histogram) statistics() Statistics {
+// figure is one of Statistics: its name, which part of the values it is no less than, and where it stands.
+type figure struct {
+	name string
+	q    quantile
+	of   func(s *Statistics) **float64
+}
+
+// figures are all of them, in the order in which they are listed.
+var figures = []figure{
+	{"mean", 0, func(s *Statistics) **float64 { return &s.Mean }},
+	{"stddev", 0, func(s *Statistics) **float64 { return &s.Stddev }},
+	{"min", 0, func(s *Statistics) **float64 { return &s.Min }},
+	{"p50", p50, func(s *Statistics) **float64 { return &s.P50 }},
+	{"p90", p90, func(s *Statistics) **float64 { return &s.P90 }},
+	{"p95", p95, func(s *Statistics) **float64 { return &s.P95 }},
+	{"p99", p99, func(s *Statistics) **float64 { return &s.P99 }},
+	{"p99.9", p999, func(s *Statistics) **float64 { return &s.P999 }},
+	{"p99.99", p9999, func(s *Statistics) **float64 { return &s.P9999 }},
+	{"max", quantileUnit, func(s *Statistics) **float64 { return &s.Max }},
+}
+
+// firstPercentile is the first of figures that is a percentile. All that follow but the last are.
+const firstPercentile = 3
+
+var percentiles = figures[firstPercentile : len(figures)-1]
+
+func (c *histogram) statistics() (s Statistics) {
 	if c.n == 0 {
-		return Statistics{}
+		return s
 	}
 	mean, stddev := c.mean()/1000, c.stddev()/1000
-	return Statistics{
-		Mean: &mean, Stddev: &stddev, Min: msOf(c.min), Max: msOf(c.max),
-		P50: c.percentileMS(p50), P90: c.percentileMS(p90), P95: c.percentileMS(p95),
-		P99: c.percentileMS(p99), P999: c.percentileMS(p999), P9999: c.percentileMS(p9999),
+	s.Mean, s.Stddev, s.Min, s.Max = &mean, &stddev, msOf(c.min), msOf(c.max)
+	for _, p := range percentiles {
+		*p.of(&s) = c.percentileMS(p.q)
 	}
+	return s
 }
 
 // histogram is an exact histogram of whole microseconds: one counter per value, on pages that are created when a value
@@ -275,16 +301,9 @@ func (c *times) statistics() Statistics {
 	s.Min, s.Max = c.rankMS(1), c.rankMS(n)
 	note("min", 1, s.Min == nil)
 	note("max", n, s.Max == nil)
-	for _, p := range []struct {
-		name string
-		q    quantile
-		into **float64
-	}{
-		{"p50", p50, &s.P50}, {"p90", p90, &s.P90}, {"p95", p95, &s.P95},
-		{"p99", p99, &s.P99}, {"p99.9", p999, &s.P999}, {"p99.99", p9999, &s.P9999},
-	} {
+	for _, p := range percentiles {
 		ms, censored := c.percentileMS(p.q)
-		*p.into = ms
+		*p.of(&s) = ms
 		note(p.name, p.q.rank(n), censored)
 	}
 	if 2*c.wrong > n { // they would be means of the time-out

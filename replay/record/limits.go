@@ -15,7 +15,7 @@ import (
 // requests that fail.
 type Limit struct {
 	text    string // as it was given: p99.9=800ms
-	figure  string // a key of Statistics, or limitErrors
+	figure  string // of Statistics, or limitErrors
 	q       quantile
 	atMost  time.Duration
 	percent float64 // of limitErrors
@@ -25,14 +25,6 @@ const (
 	limitErrors = "errors"
 	limitMax    = "max"
 )
-
-// limitFigures are the figures that have limits, in the order in which they are listed.
-var limitFigures = []struct {
-	name string
-	q    quantile
-}{
-	{"p50", p50}, {"p90", p90}, {"p95", p95}, {"p99", p99}, {"p99.9", p999}, {"p99.99", p9999}, {limitMax, quantileUnit}, {limitErrors, 0},
-}
 
 // ParseLimits reads limits as they are written, p99.9=800ms or errors=0.1%, and reports everything that is wrong with
 // them at once. A request that takes longer than the time-out has failed, so limits of times lie below that.
@@ -57,20 +49,16 @@ func parseLimit(text string, timeout time.Duration) (Limit, error) {
 	name, value, _ := strings.Cut(text, "=")
 	l := Limit{figure: strings.TrimSpace(name)}
 	value = strings.TrimSpace(value)
-	at := slices.IndexFunc(limitFigures, func(f struct {
-		name string
-		q    quantile
-	}) bool {
-		return f.name == l.figure
-	})
-	if at < 0 {
-		var names []string
-		for _, f := range limitFigures {
-			names = append(names, f.name)
+	var names []string
+	for _, f := range append(figures[firstPercentile:len(figures):len(figures)], figure{name: limitErrors}) {
+		if names = append(names, f.name); f.name == l.figure {
+			l.q = f.q
 		}
+	}
+	if !slices.Contains(names, l.figure) {
 		return l, fmt.Errorf("%q: %q is not a figure: give one of %s, such as p99.9=800ms or errors=0.1%%", text, l.figure, strings.Join(names, ", "))
 	}
-	l.q, l.text = limitFigures[at].q, l.figure+"="+value
+	l.text = l.figure + "=" + value
 	if l.figure == limitErrors {
 		var err error
 		number, hasUnit := strings.CutSuffix(value, "%")
@@ -234,9 +222,11 @@ func (l Limit) Doubt(most uint64) string {
 
 // figure returns a figure by its name, or, where it is censored, what it is at least.
 func (s *Statistics) figure(name string) (ms, least *float64) {
-	ms = map[string]*float64{
-		"p50": s.P50, "p90": s.P90, "p95": s.P95, "p99": s.P99, "p99.9": s.P999, "p99.99": s.P9999, limitMax: s.Max,
-	}[name]
+	for _, f := range figures {
+		if f.name == name {
+			ms = *f.of(s)
+		}
+	}
 	return ms, s.Censored[name]
 }
 
