@@ -37,15 +37,66 @@ func IsTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Bar shows on a terminal how much of something is done, unless that is not wanted. add is called by one goroutine at a
-// time.
-func Bar(s Streams, quiet bool, total int64, what string, more ...progressbar.Option) (add func(n int), end func()) {
-	if quiet || !IsTerminal(s.Err) {
-		return func(int) {}, func() {}
+// Progress shows how much of something is done: as a bar on a terminal, elsewhere as a line from time to time. A nil
+// Progress shows nothing. Not safe for concurrent use.
+type Progress struct {
+	bar  *progressbar.ProgressBar
+	out  io.Writer
+	next time.Time // when the next line is due
+}
+
+// LinesApart is how far apart the lines of a Progress are.
+const LinesApart = 10 * time.Second
+
+// NewProgress returns a Progress on standard error; nil where none is wanted.
+func NewProgress(s Streams, quiet bool, total int64, what string, more ...progressbar.Option) *Progress {
+	switch {
+	case quiet:
+		return nil
+	case !IsTerminal(s.Err):
+		return &Progress{out: s.Err, next: time.Now().Add(LinesApart)}
 	}
-	bar := progressbar.NewOptions64(max(total, 1), append(more, progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
-		progressbar.OptionSetDescription(what), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(200*time.Millisecond))...)
-	return func(n int) { _ = bar.Add(n) }, func() { _ = bar.Finish() }
+	return &Progress{bar: progressbar.NewOptions64(max(total, 1), append(more, progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
+		progressbar.OptionSetDescription(what), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))...)}
+}
+
+// Show moves the bar, or prints the line where that is due; a line that is nil is never printed.
+func (p *Progress) Show(done int64, line func() string) {
+	switch now := time.Now(); {
+	case p == nil:
+	case p.bar != nil:
+		_ = p.bar.Set64(done)
+	case line != nil && !now.Before(p.next):
+		for !now.Before(p.next) {
+			p.next = p.next.Add(LinesApart)
+		}
+		fmt.Fprintln(p.out, line())
+	}
+}
+
+// Describe changes the text beside the bar.
+func (p *Progress) Describe(text string) {
+	if p != nil && p.bar != nil {
+		p.bar.Describe(text)
+	}
+}
+
+// End removes the bar.
+func (p *Progress) End() {
+	if p != nil && p.bar != nil {
+		_ = p.bar.Finish()
+	}
+}
+
+// ShowBytes returns a function that shows on a terminal how many bytes of a total are done, and one that ends that.
+func ShowBytes(s Streams, quiet bool, what string) (show func(done, total int64), end func()) {
+	var p *Progress
+	return func(done, total int64) {
+		if p == nil && total > 0 {
+			p = NewProgress(s, quiet, total, what, progressbar.OptionShowBytes(true))
+		}
+		p.Show(done, nil)
+	}, func() { p.End() }
 }
 
 // PrintJSON prints a value as indented JSON.
@@ -64,38 +115,29 @@ const (
 	ExitUnknown = 3
 )
 
-// UsageError is a mistake in what the user wrote: a flag, a format, a file. Its text is one sentence with the remedy.
-type UsageError struct{ Err error }
+// exitError ends a command with an exit code of its own.
+type exitError struct {
+	error
+	code int
+}
 
-func (e UsageError) Error() string { return e.Err.Error() }
+func (e exitError) Unwrap() error { return e.error }
 
-func (e UsageError) Unwrap() error { return e.Err }
+// Usage makes an error a mistake in what the user wrote: a flag, a format, a file. Its text is one sentence with the
+// remedy.
+func Usage(err error) error { return exitError{err, ExitUsage} }
 
-// AnswerNo ends a command that ran as it should, and whose answer is no.
-type AnswerNo struct{ Err error }
-
-func (e AnswerNo) Error() string { return e.Err.Error() }
-
-func (e AnswerNo) Unwrap() error { return e.Err }
-
-// Unknown ends a command that ran, and could not find its answer.
-type Unknown struct{ Err error }
-
-func (e Unknown) Error() string { return e.Err.Error() }
-
-func (e Unknown) Unwrap() error { return e.Err }
+// Unknown makes an error one of a command that ran, and could not find its answer.
+func Unknown(err error) error { return exitError{err, ExitUnknown} }
 
 // ExitCode returns the exit code of a process whose command ended with this error.
 func ExitCode(err error) int {
-	var usage UsageError
-	var unknown Unknown
+	var own exitError
 	switch {
 	case err == nil:
 		return ExitYes
-	case errors.As(err, &usage):
-		return ExitUsage
-	case errors.As(err, &unknown):
-		return ExitUnknown
+	case errors.As(err, &own):
+		return own.code
 	}
 	return ExitNo
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/sys/unix"
 
 	"plimsoll/replay/accesslog"
@@ -50,7 +48,7 @@ func (f LogFlags) Spec() (accesslog.Spec, error) {
 	}
 	conf, err := accesslog.ReadConfigFile(f.Config)
 	if err != nil {
-		return spec, UsageError{err}
+		return spec, Usage(err)
 	}
 	return spec.Or(conf), nil
 }
@@ -89,11 +87,7 @@ func (f LogFlags) OpenLogs(ctx context.Context, s Streams, paths []string, pause
 	if err != nil {
 		return nil, err
 	}
-	var show func(done, total int64)
-	end := func() {}
-	if !quiet && IsTerminal(s.Err) {
-		show, end = countingProgress(s.Err)
-	}
+	show, end := ShowBytes(s, quiet, "Reading the log")
 	var logs *traffic.Logs
 	opened := InTime(ctx, func() {
 		logs, err = traffic.Open(ctx, paths, s.In, traffic.Reading{Spec: spec, AllowDuplicates: f.AllowDuplicates, Pause: pause, Progress: show})
@@ -103,36 +97,18 @@ func (f LogFlags) OpenLogs(ctx context.Context, s Streams, paths []string, pause
 	}
 	switch {
 	case !opened || err != nil && ctx.Err() != nil:
-		return nil, AnswerNo{ErrInterrupted}
+		return nil, ErrInterrupted
 	case err != nil:
-		return nil, UsageError{err}
+		return nil, Usage(err)
 	}
 	if err := logs.CheckRejects(f.AllowRejects); err != nil {
 		logs.Close()
-		return nil, UsageError{err}
+		return nil, Usage(err)
 	}
 	if logTime != "auto" {
 		logs.Finished = logTime == "finished"
 	}
 	return logs, nil
-}
-
-// countingProgress shows how much of the logs is read.
-func countingProgress(out io.Writer) (show func(done, total int64), end func()) {
-	var bar *progressbar.ProgressBar
-	return func(done, total int64) {
-			if bar == nil {
-				bar = progressbar.NewOptions64(max(total, 1),
-					progressbar.OptionSetWriter(out), progressbar.OptionSetDescription("Reading the log"),
-					progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(20), progressbar.OptionClearOnFinish(),
-					progressbar.OptionThrottle(200*time.Millisecond))
-			}
-			_ = bar.Set64(done)
-		}, func() {
-			if bar != nil {
-				_ = bar.Finish()
-			}
-		}
 }
 
 // Problems are all that is wrong with a command line.
@@ -149,6 +125,15 @@ func (p *Problems) Note(err error) {
 func (p *Problems) NoteIf(applies bool, format string, a ...any) {
 	if applies {
 		*p = append(*p, fmt.Errorf(format, a...))
+	}
+}
+
+// NoteLines adds each line of an error, with what stands before it; nil has none.
+func (p *Problems) NoteLines(before string, err error) {
+	if err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			*p = append(*p, errors.New(before+" "+line))
+		}
 	}
 }
 
@@ -177,15 +162,11 @@ func (p *Problems) Patterns(flag string, texts []string) []*regexp.Regexp {
 }
 
 // CheckNames checks the names that a run has in reports.
-func CheckNames(backend *string, repeat *int) error {
-	var wrong []error
-	if backend != nil && (*backend == "" || utf8.RuneCountInString(*backend) > 80) {
-		wrong = append(wrong, errors.New("--backend: give a name of 1 to 80 characters"))
+func (p *Problems) CheckNames(backend *string, repeat *int) {
+	p.NoteIf(backend != nil && (*backend == "" || utf8.RuneCountInString(*backend) > 80), "--backend: give a name of 1 to 80 characters")
+	if repeat != nil {
+		p.NoteIf(*repeat < 1, "--repeat: %d is out of range, give at least 1", *repeat)
 	}
-	if repeat != nil && *repeat < 1 {
-		wrong = append(wrong, fmt.Errorf("--repeat: %d is out of range, give at least 1", *repeat))
-	}
-	return errors.Join(wrong...)
 }
 
 // CheckOut finds out early that --out cannot hold a run directory.

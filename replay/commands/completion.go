@@ -33,7 +33,7 @@ It completes the word replay, also with a path before it: bin/replay.`
 func (c *Completion) Run(s cli.Streams, ctx *kong.Context) error {
 	text, err := script(c.Shell, readProgram(ctx.Model))
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	_, err = fmt.Fprint(s.Out, text)
 	return err

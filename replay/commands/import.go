@@ -64,7 +64,7 @@ var scenarioName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,60}$`)
 func (c *Import) Run(s cli.Streams) error {
 	plan, routes, err := c.check()
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	stop, _, release := cli.OnInterrupts()
 	defer release()
@@ -74,11 +74,11 @@ func (c *Import) Run(s cli.Streams) error {
 	}
 	defer logs.Close()
 	if err := c.checkTimed(logs); err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	dir, err := c.createDir(plan, logs)
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	names := route.New(routes)
 	dir.SetRoutes(names.Names)
@@ -97,16 +97,12 @@ func (c *Import) check() (plan traffic.Plan, routes []route.Rule, err error) {
 	routes, err = route.ParseRules(c.Route)
 	wrong.Note(err)
 	wrong.Note(cli.CheckOut(c.Out))
-	wrong.Note(cli.CheckNames(c.Backend, nil))
-	if !scenarioName.MatchString(c.Scenario) {
-		wrong.Note(fmt.Errorf("--scenario %q: use up to 60 letters, digits, '-' and '_'", c.Scenario))
-	}
-	if c.Timeout < time.Millisecond || c.Timeout > time.Hour {
-		wrong.Note(fmt.Errorf("--timeout: %v is out of range, give 1ms to 1h", c.Timeout))
-	}
-	if to, err := url.Parse(c.Target); c.Target != "" && (err != nil || to.Host == "" || to.User != nil) {
-		wrong.Note(errors.New("--target must be a base URL without an account, such as https://shop.example"))
-	}
+	wrong.CheckNames(c.Backend, nil)
+	wrong.NoteIf(!scenarioName.MatchString(c.Scenario), "--scenario %q: use up to 60 letters, digits, '-' and '_'", c.Scenario)
+	wrong.NoteIf(c.Timeout < time.Millisecond || c.Timeout > time.Hour, "--timeout: %v is out of range, give 1ms to 1h", c.Timeout)
+	to, err := url.Parse(c.Target)
+	wrong.NoteIf(c.Target != "" && (err != nil || to.Host == "" || to.User != nil),
+		"--target must be a base URL without an account, such as https://shop.example")
 	return plan, routes, errors.Join(wrong...)
 }
 
@@ -166,8 +162,8 @@ func (c *Import) load(plan traffic.Plan, l *traffic.Logs) (*record.Load, error) 
 
 // fill writes the records. The first of them sets the start of the run.
 func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *traffic.Logs, served *traffic.ImportedLog) error {
-	add, end := cli.Bar(s, c.Quiet, int64(l.Totals.Timed), "Importing")
-	defer end()
+	progress := cli.NewProgress(s, c.Quiet, int64(l.Totals.Timed), "Importing")
+	defer progress.End()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	err := served.Each(ctx, func(r *record.Record) {
@@ -176,7 +172,7 @@ func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *tr
 		}
 		dir.Put(r)
 		if served.Records%(1<<12) == 0 {
-			add(1 << 12)
+			progress.Show(int64(served.Records), nil)
 			if dir.Err() != nil {
 				stop()
 			}
@@ -256,7 +252,7 @@ func (c *Import) conclude(s cli.Streams, dir *record.Dir, l *traffic.Logs, serve
 		return err
 	}
 	if summary.Status != record.Complete {
-		return cli.AnswerNo{Err: fmt.Errorf("the import is %s: %s", summary.Status, summary.Reason)}
+		return fmt.Errorf("the import is %s: %s", summary.Status, summary.Reason)
 	}
 	return nil
 }

@@ -53,14 +53,14 @@ type lagPercentiles struct {
 // Run measures, and prints what came of it.
 func (c *Lag) Run(s cli.Streams) error {
 	if c.Duration < lagLeast || c.Duration > lagLongest {
-		return cli.UsageError{Err: fmt.Errorf("--duration: %s is out of range, give %s to %s", c.Duration, lagLeast, lagLongest)}
+		return cli.Usage(fmt.Errorf("--duration: %s is out of range, give %s to %s", c.Duration, lagLeast, lagLongest))
 	}
 	result := summarizeLag(punctual.MeasureLateness(c.Duration, lagApart), c.Duration)
 	if err := result.print(s.Out, c.JSON); err != nil {
 		return err
 	}
 	if !result.InTime {
-		return cli.AnswerNo{Err: fmt.Errorf("late by more than %g ms at p99.9: runs on this machine may be marked generator_limited; free its processors, or use another", lagMostMS)}
+		return fmt.Errorf("late by more than %g ms at p99.9: runs on this machine may be marked generator_limited; free its processors, or use another", lagMostMS)
 	}
 	return nil
 }

@@ -81,18 +81,20 @@ func (c *Origin) serve(ctx context.Context, s cli.Streams) error {
 	}
 	folder, err := origin.OpenFolder(c.Root)
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	defer folder.Close()
-	if err := catalog.Prepare(ctx, folder, c.progress(s)); err != nil {
-		return cli.UsageError{Err: err}
+	show, endShow := cli.ShowBytes(s, c.Quiet, "Writing the log's files")
+	err = catalog.Prepare(ctx, folder, show)
+	if endShow(); err != nil {
+		return cli.Usage(err)
 	}
 	warn(s.Err, catalog.Stats())
 
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return cli.UsageError{Err: fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT",
-			c.Listen, systemError(err))}
+		return cli.Usage(fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT",
+			c.Listen, systemError(err)))
 	}
 	var certificate *tls.Certificate
 	if c.TLS {
@@ -118,15 +120,15 @@ func (c *Origin) readLogs(ctx context.Context, s cli.Streams, catalog *origin.Ca
 		return err
 	}
 	if c.ExitWithStdin && slices.Contains(c.Log, "-") {
-		return cli.UsageError{Err: errors.New("--log - and --exit-with-stdin both need standard input: write the log to a file first")}
+		return cli.Usage(errors.New("--log - and --exit-with-stdin both need standard input: write the log to a file first"))
 	}
 	source, err := accesslog.Open(c.Log, s.In)
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	format, err := source.FormatFor(spec)
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	style := format.TargetEscape()
 	var target []byte
@@ -140,26 +142,9 @@ func (c *Origin) readLogs(ctx context.Context, s cli.Streams, catalog *origin.Ca
 		return true
 	})
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	return nil
-}
-
-// progress shows on a terminal how many of the files are written.
-func (c *Origin) progress(s cli.Streams) origin.Progress {
-	if c.Quiet || !cli.IsTerminal(s.Err) {
-		return nil
-	}
-	last := int64(-1)
-	return func(done, total int64) {
-		if percent := done * 100 / max(total, 1); percent != last {
-			last = percent
-			fmt.Fprintf(s.Err, "\rWriting the log's files: %d %% of %d MiB", percent, total>>20)
-			if done == total {
-				fmt.Fprint(s.Err, "\r\x1b[K")
-			}
-		}
-	}
 }
 
 // warn says what the origin will not serve as the log has it.

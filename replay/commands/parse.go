@@ -10,9 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -54,11 +52,12 @@ func (c *Parse) Run(s cli.Streams) error {
 		return err
 	}
 	visitors := traffic.VisitorWarning(logs, format)
+	show, endShow := cli.ShowBytes(s, c.Quiet || !c.Stats && cli.IsTerminal(s.Out), "Reading the log")
 	var rejected []accesslog.Reject
 	opts := accesslog.ReadOptions{
 		MaxRejects: shownRejects,
 		OnReject:   func(r accesslog.Reject) { rejected = append(rejected, r) },
-		Progress:   c.progress(s.Err),
+		Progress:   show,
 	}
 	out := bufio.NewWriterSize(s.Out, 256<<10)
 	var totals accesslog.Totals
@@ -70,17 +69,15 @@ func (c *Parse) Run(s cli.Streams) error {
 	if flushed := out.Flush(); err == nil {
 		err = flushed
 	}
-	if cli.IsTerminal(s.Err) && !c.Quiet {
-		fmt.Fprint(s.Err, "\r\x1b[K")
-	}
+	endShow()
 	switch {
 	case errors.Is(err, syscall.EPIPE): // the reader has seen enough: head, less
 		return nil
 	case err != nil:
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	if err := traffic.CheckRejects(totals, format.Name(), rejected, c.AllowRejects); err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	if !c.Quiet {
 		showRejects(s.Err, logs.Paths(), rejected, totals.Counts)
@@ -103,16 +100,16 @@ func (c *Parse) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, err
 	}
 	logs, err := accesslog.Open(c.Logs, stdin)
 	if err != nil {
-		return nil, nil, cli.UsageError{Err: err}
+		return nil, nil, cli.Usage(err)
 	}
 	if !c.AllowDuplicates {
 		if err := traffic.CheckDuplicates(logs, logs.Paths()); err != nil {
-			return nil, nil, cli.UsageError{Err: err}
+			return nil, nil, cli.Usage(err)
 		}
 	}
 	format, err := logs.FormatFor(spec)
 	if err != nil {
-		return nil, nil, cli.UsageError{Err: err}
+		return nil, nil, cli.Usage(err)
 	}
 	return logs, format, nil
 }
@@ -202,22 +199,6 @@ func printRequests(
 		batch.Release()
 	}
 	return counts, nil
-}
-
-// progress returns a function that shows how much of the logs was read; nil where standard error is not a terminal.
-func (c *Parse) progress(w io.Writer) func(done, total int64) {
-	if c.Quiet || !cli.IsTerminal(w) || !c.Stats && cli.IsTerminal(os.Stdout) {
-		return nil
-	}
-	shown := int64(-1)
-	return func(done, total int64) {
-		percent := done * 100 / max(total, 1)
-		if percent == shown || total <= 0 {
-			return
-		}
-		shown = percent
-		fmt.Fprintf(w, "\rread %d %% %s", percent, strings.Repeat("█", int(min(percent, 100))/5))
-	}
 }
 
 // appendRequest appends one request as a JSON object. Keys whose value the log does not have are left out. Text is as

@@ -4,10 +4,7 @@ package commands
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
@@ -37,7 +34,7 @@ or a file is wrong; 3 it is complete, but a limit could not be judged.`
 func (c *Run) Run(s cli.Streams) error {
 	setup, err := c.Check()
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	stop, abort, release := cli.OnInterrupts()
 	defer release()
@@ -48,18 +45,18 @@ func (c *Run) Run(s cli.Streams) error {
 	}
 	defer replay.Close()
 
-	progress := c.showProgress(s, replay)
+	endProgress := c.showProgress(s, replay)
 	status, reason := replay.Execute(stop, abort)
-	cli.InTime(stop, progress.stop)
+	cli.InTime(stop, endProgress)
 	summary, err := replay.Dir.Close(status, reason)
 	if err == nil && summary.Status != record.Complete {
-		err = cli.AnswerNo{Err: fmt.Errorf("the run is %s: %s", summary.Status, summary.Reason)}
+		err = fmt.Errorf("the run is %s: %s", summary.Status, summary.Reason)
 	}
 	if err == nil {
 		err = run.LimitsError(summary.Limits)
 	}
 	if !cli.InTime(stop, func() { err = c.conclude(s, replay.Dir, summary, err) }) || err == nil && stop.Err() != nil {
-		return cli.AnswerNo{Err: cli.ErrInterrupted}
+		return cli.ErrInterrupted
 	}
 	return err
 }
@@ -85,79 +82,57 @@ func (c *Run) conclude(s cli.Streams, dir *record.Dir, summary record.Summary, e
 	return err
 }
 
-// progressDisplay shows where a run stands: a bar on a terminal, a line every ten seconds elsewhere.
-type progressDisplay struct {
-	out    io.Writer
-	dir    *record.Dir
-	began  time.Time
-	whole  time.Duration // how long the run will take; 0 unknown
-	total  uint64        // how many requests it will send; 0 unknown
-	paced  bool          // progress counts in time, not in requests
-	bar    *progressbar.ProgressBar
-	quit   chan struct{}
-	ended  chan struct{}
-	plainS int
-}
-
-// showProgress begins to show progress on standard error.
-func (c *Run) showProgress(s cli.Streams, replay *run.Replay) *progressDisplay {
-	p := &progressDisplay{out: s.Err, dir: replay.Dir, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{}), plainS: 10}
-	p.whole, p.total = replay.Expected()
-	p.paced = p.whole > 0
+// showProgress shows on standard error where the run stands, until the function that it returns is called.
+func (c *Run) showProgress(s cli.Streams, replay *run.Replay) (end func()) {
 	if c.Quiet {
-		close(p.ended)
-		return p
+		return func() {}
 	}
+	began := time.Now()
+	whole, total := replay.Expected()
+	steps := int64(total)
+	if whole > 0 { // progress counts in time, not in requests
+		steps = whole.Milliseconds()
+	}
+	progress := cli.NewProgress(s, false, steps, "")
+	ticker := time.NewTicker(cli.LinesApart)
 	if cli.IsTerminal(s.Err) {
-		steps := int64(p.total)
-		if p.paced {
-			steps = p.whole.Milliseconds()
-		}
-		p.bar = progressbar.NewOptions64(max(1, steps), progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
-			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+		ticker.Reset(time.Second)
 	}
-	go p.show()
-	return p
-}
-
-func (p *progressDisplay) show() {
-	defer close(p.ended)
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for second := 1; ; second++ {
-		select {
-		case <-p.quit:
-			return
-		case <-ticker.C:
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-ticker.C:
+			}
+			live := replay.Dir.Live()
+			at := int64(live.Sent)
+			if whole > 0 {
+				at = time.Since(began).Milliseconds()
+			}
+			progress.Describe(liveText(live))
+			progress.Show(min(at, max(1, steps)-1), func() string { return progressLine(time.Since(began), whole, total, live) })
 		}
-		switch {
-		case p.bar != nil:
-			p.moveBar()
-		case second%p.plainS == 0:
-			_, _ = fmt.Fprintln(p.out, p.line())
-		}
+	}()
+	return func() {
+		close(quit)
+		<-ended
+		progress.End()
 	}
 }
 
-func (p *progressDisplay) moveBar() {
-	p.bar.Describe(liveText(p.dir.Live()))
-	at := int64(p.dir.Live().Sent)
-	if p.paced {
-		at = time.Since(p.began).Milliseconds()
-	}
-	_ = p.bar.Set64(min(at, p.bar.GetMax64()-1))
-}
-
-// line returns what is printed where there is no terminal.
-func (p *progressDisplay) line() string {
-	elapsed := time.Since(p.began).Truncate(time.Second)
+// progressLine is what is printed where there is no terminal.
+func progressLine(elapsed, whole time.Duration, total uint64, live record.Live) string {
+	elapsed = elapsed.Truncate(time.Second)
 	text := "replay: " + elapsed.String()
-	live := p.dir.Live()
 	switch {
-	case p.paced:
-		text += fmt.Sprintf(" of %s", p.whole.Truncate(time.Second))
-	case p.total > 0 && live.Sent > 0:
-		left := time.Duration(float64(elapsed) * (float64(p.total)/float64(live.Sent) - 1))
+	case whole > 0:
+		text += fmt.Sprintf(" of %s", whole.Truncate(time.Second))
+	case total > 0 && live.Sent > 0:
+		left := time.Duration(float64(elapsed) * (float64(total)/float64(live.Sent) - 1))
 		text += fmt.Sprintf(", %s to go", max(0, left).Truncate(time.Second))
 	}
 	return text + ", " + liveText(live)
@@ -177,12 +152,4 @@ func milliseconds(ms *float64) string {
 		return "–"
 	}
 	return fmt.Sprintf("%.1f ms", *ms)
-}
-
-func (p *progressDisplay) stop() {
-	close(p.quit)
-	<-p.ended
-	if p.bar != nil {
-		_ = p.bar.Finish()
-	}
 }

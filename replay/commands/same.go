@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"plimsoll/replay/cli"
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/record"
@@ -137,24 +135,21 @@ func (c *Same) headers(file string) (headers http.Header, digests map[string]str
 		"Accept":     {"*/*"}, "Accept-Encoding": {"gzip"},
 	}
 	digests = map[string]string{}
-	var wrong []error
+	var wrong cli.Problems
 	for _, from := range [...]struct {
 		lines []string
 		file  string
 	}{{c.Header, c.HeaderFile}, {nil, file}} {
 		given, err := cli.ReadHeaders(from.lines, from.file)
 		if err != nil {
-			wrong = append(wrong, err)
+			wrong.Note(err)
 			continue
 		}
-		if given.Host() != "" {
-			wrong = append(wrong, errors.New("the header Host comes from --baseline and --candidate: give the names there, and the addresses with --baseline-connect-to and --candidate-connect-to"))
-		}
+		wrong.NoteIf(given.Host() != "", "the header Host comes from --baseline and --candidate: give the names there, and the addresses with --baseline-connect-to and --candidate-connect-to")
 		given.Each(func(name, value string) {
 			name = http.CanonicalHeaderKey(name)
-			if name == "Accept-Encoding" || name == "Range" || strings.HasPrefix(name, "If-") {
-				wrong = append(wrong, fmt.Errorf("the header %s changes the content of answers: leave it out", name))
-			}
+			wrong.NoteIf(name == "Accept-Encoding" || name == "Range" || strings.HasPrefix(name, "If-"),
+				"the header %s changes the content of answers: leave it out", name)
 			headers[name] = []string{value}
 		})
 		maps.Copy(digests, given.Digests(record.Digest))
@@ -166,7 +161,7 @@ func (c *Same) headers(file string) (headers http.Header, digests map[string]str
 func (c *Same) Run(s cli.Streams) error {
 	plan, err := c.check()
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	stop, abort, release := cli.OnInterrupts()
 	defer release()
@@ -186,11 +181,11 @@ func (c *Same) Run(s cli.Streams) error {
 	}
 	result := c.result(plan, logs, sides)
 	if result.Chosen, err = comparison.Count(stop); err != nil {
-		return interruptedOr(stop, cli.UsageError{Err: err})
+		return interruptedOr(stop, cli.Usage(err))
 	}
 	result.Pages.Total = result.Chosen.Pages
 	if result.Pages.Total == 0 {
-		return cli.UsageError{Err: errors.New("the log holds no GET to compare: see --include, --exclude, --vhost and --sample")}
+		return cli.Usage(errors.New("the log holds no GET to compare: see --include, --exclude, --vhost and --sample"))
 	}
 	if len(result.Chosen.VHosts) > 1 && len(c.VHost) == 0 {
 		fmt.Fprintf(s.Err, "replay: warning: the log has requests to several virtual hosts (%s), and all of them go to one site: choose with --vhost\n",
@@ -203,15 +198,18 @@ func (c *Same) Run(s cli.Streams) error {
 func (c *Same) compare(stop, abort context.Context, s cli.Streams, comparison *same.Comparison, result *same.Result) error {
 	path, err := record.FreePath(c.Out, record.DirName(time.Now(), "same", c.Logs[0]))
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	folder, err := same.CreateFolder(path, result)
 	if err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
-	show, endShow := c.progress(s, result)
+	done, progress := int64(0), cli.NewProgress(s, c.Quiet, int64(result.Pages.Total), "")
+	text := func() string {
+		return fmt.Sprintf("%d the same, %d different, %d not compared", result.Pages.Same, result.Pages.Different, result.Pages.NotCompared)
+	}
 	comparison.Found = func(p same.Page) {
 		if finding, notable := result.Add(p); notable {
 			folder.Add(finding)
@@ -219,10 +217,12 @@ func (c *Same) compare(stop, abort context.Context, s cli.Streams, comparison *s
 				fail(err)
 			}
 		}
-		show()
+		done++
+		progress.Describe(text())
+		progress.Show(done, func() string { return fmt.Sprintf("replay: of %d pages %s", result.Pages.Total, text()) })
 	}
 	err = comparison.Execute(stop, abort)
-	endShow()
+	progress.End()
 	result.Conclude(err, errors.Is(err, cli.ErrInterrupted))
 	if err := folder.Close(result, cli.Printable(result.WriteText(1000))); err != nil {
 		return err
@@ -238,22 +238,22 @@ func (c *Same) compare(stop, abort context.Context, s cli.Streams, comparison *s
 	case same.VerdictSame:
 		return nil
 	case same.VerdictDifferent:
-		return cli.AnswerNo{Err: errors.New(result.Says)}
+		return errors.New(result.Says)
 	}
-	return cli.Unknown{Err: errors.New(result.Says)}
+	return cli.Unknown(errors.New(result.Says))
 }
 
 // interruptedOr returns the error of what was interrupted.
 func interruptedOr(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return cli.Unknown{Err: cli.ErrInterrupted}
+		return cli.Unknown(cli.ErrInterrupted)
 	}
 	return err
 }
 
 // targets returns both sides, once they accept connections.
 func (c *Same) targets(ctx context.Context) (sides [2]*target.Target, err error) {
-	var wrong []error
+	var wrong cli.Problems
 	for i, side := range [2][3]string{
 		{"--baseline", c.Baseline, c.BaselineConnectTo}, {"--candidate", c.Candidate, c.CandidateConnectTo},
 	} {
@@ -262,16 +262,16 @@ func (c *Same) targets(ctx context.Context) (sides [2]*target.Target, err error)
 			err = to.Check(ctx, min(c.Timeout, 10*time.Second))
 		}
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", side[0], err))
+			wrong.Note(fmt.Errorf("%s: %w", side[0], err))
 		}
 		sides[i] = to
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return sides, interruptedOr(ctx, cli.UsageError{Err: err})
+		return sides, interruptedOr(ctx, cli.Usage(err))
 	}
 	if sides[0].URL == sides[1].URL && slices.Equal(sides[0].Addresses, sides[1].Addresses) {
-		return sides, cli.UsageError{Err: fmt.Errorf("--baseline and --candidate are the same site, %s at %s: give two, or two addresses with --candidate-connect-to",
-			sides[0].URL, sides[0].Addresses[0])}
+		return sides, cli.Usage(fmt.Errorf("--baseline and --candidate are the same site, %s at %s: give two, or two addresses with --candidate-connect-to",
+			sides[0].URL, sides[0].Addresses[0]))
 	}
 	return sides, nil
 }
@@ -299,29 +299,4 @@ func (c *Same) result(plan *samePlan, logs *traffic.Logs, sides [2]*target.Targe
 			"max_body_bytes": int64(c.MaxBytes), "max_targets": c.MaxTargets,
 		},
 	}
-}
-
-// progress shows how far the comparison is: a bar on a terminal, a line every ten seconds elsewhere.
-func (c *Same) progress(s cli.Streams, r *same.Result) (show, end func()) {
-	if c.Quiet {
-		return func() {}, func() {}
-	}
-	text := func() string {
-		return fmt.Sprintf("%d the same, %d different, %d not compared", r.Pages.Same, r.Pages.Different, r.Pages.NotCompared)
-	}
-	if !cli.IsTerminal(s.Err) {
-		next := time.Now().Add(10 * time.Second)
-		return func() {
-			if time.Now().After(next) {
-				next = time.Now().Add(10 * time.Second)
-				fmt.Fprintf(s.Err, "replay: of %d pages %s\n", r.Pages.Total, text())
-			}
-		}, func() {}
-	}
-	bar := progressbar.NewOptions64(int64(r.Pages.Total), progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
-		progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-	return func() {
-		bar.Describe(text())
-		_ = bar.Add(1)
-	}, func() { _ = bar.Finish() }
 }

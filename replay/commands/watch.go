@@ -37,14 +37,14 @@ began earlier, it shows what comes from now on. It only reads. Ctrl-C stops it, 
 // Run shows the runs until it is ended.
 func (c *Watch) Run(s cli.Streams) error {
 	if err := live.CheckAddress(c.Metrics, c.MetricsRemote); err != nil {
-		return cli.UsageError{Err: fmt.Errorf("--metrics %w", err)}
+		return cli.Usage(fmt.Errorf("--metrics %w", err))
 	}
 	if err := live.CheckFolder(c.Folder); err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	listener, err := live.Listen(c.Metrics)
 	if err != nil {
-		return cli.UsageError{Err: fmt.Errorf("--metrics %w", err)}
+		return cli.Usage(fmt.Errorf("--metrics %w", err))
 	}
 	stop, _, release := cli.OnInterrupts()
 	defer release()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"plimsoll/replay/engine/target"
 	"plimsoll/replay/record"
 )
 
@@ -212,15 +212,10 @@ func CheckAddress(address string, remote bool) error {
 	if n, err := net.LookupPort("tcp", port); err != nil || n == 0 {
 		return fmt.Errorf("%q: %q is not a port: give a number from 1 to 65535", address, port)
 	}
-	if !remote && !isLoopback(host) {
+	if !remote && !target.IsLoopback(host) {
 		return fmt.Errorf("%q can be reached by other machines: give one of this machine only, such as 127.0.0.1:%s, or allow it with --metrics-remote", address, port)
 	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // Listen takes the address. An error says what to do.
@@ -242,11 +237,10 @@ func (m *Metrics) Serve(listener net.Listener) (stop func()) { return serve(m.re
 // to (DNS rebinding).
 func serve(registry *prometheus.Registry, listener net.Listener) (stop func()) {
 	figures := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
-	host, _, _ := net.SplitHostPort(listener.Addr().String())
-	onlyHere := isLoopback(host)
+	onlyHere := target.IsLoopback(listener.Addr().String())
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
-		if onlyHere && !isLoopback(hostOf(r.Host)) {
+		if onlyHere && !target.IsLoopback(r.Host) {
 			http.Error(w, "ask for this address by its number", http.StatusForbidden)
 			return
 		}
@@ -257,11 +251,4 @@ func serve(registry *prometheus.Registry, listener net.Listener) (stop func()) {
 	}
 	go func() { _ = server.Serve(listener) }()
 	return func() { _ = server.Close() }
-}
-
-func hostOf(hostPort string) string {
-	if host, _, err := net.SplitHostPort(hostPort); err == nil {
-		return host
-	}
-	return strings.Trim(hostPort, "[]")
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -117,16 +116,12 @@ type Site struct {
 
 // connect makes the client, whose connections lead to the target alone. It follows no redirect and keeps no cookies.
 func (s *Site) connect() {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, _, _, err := s.Target.Dial(ctx, target.Dialing{ServerName: target.ServerName(s.host()), Timeout: s.Timeout})
-		return conn, err
-	}
+	transport := s.Target.Transport(s.host(), s.Timeout)
+	transport.MaxIdleConnsPerHost, transport.MaxResponseHeaderBytes = atOnce, 256<<10
 	s.client = &http.Client{
 		Timeout:       s.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			DialContext: dial, DialTLSContext: dial, MaxIdleConnsPerHost: atOnce, MaxResponseHeaderBytes: 256 << 10,
-		},
+		Transport:     transport,
 	}
 }
 

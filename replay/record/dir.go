@@ -100,7 +100,7 @@ func Create(path string, run Run, opts Options) (*Dir, error) {
 
 func (d *Dir) open(opts Options) error {
 	for name, value := range map[string]any{"run.json": d.run, "routes.json": []string{}, "errors.json": ErrorNames()} {
-		if err := replaceJSON(d.file(name), value); err != nil {
+		if err := ReplaceJSON(d.file(name), value); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func (d *Dir) Start(wall time.Time) error {
 	run := d.run
 	d.mu.Unlock()
 	d.Event(Event{Name: "run", Phase: "start"})
-	if err := replaceJSON(d.file("run.json"), run); err != nil {
+	if err := ReplaceJSON(d.file("run.json"), run); err != nil {
 		d.fail(err)
 		return err
 	}
@@ -357,7 +357,7 @@ func (d *Dir) finish(status Status, reason string) error {
 	}
 	d.summary.Status = status
 	d.summary.Limits = d.tally.verdicts(&d.summary)
-	summaryErr := replaceJSON(d.file("summary.json"), d.summary)
+	summaryErr := ReplaceJSON(d.file("summary.json"), d.summary)
 	if summaryErr != nil && status == Complete {
 		status, reason = Failed, summaryErr.Error()
 	}
@@ -368,7 +368,7 @@ func (d *Dir) finish(status Status, reason string) error {
 	}
 	d.run.GeneratorLimited = d.summary.GeneratorLimited
 	d.run.GeneratorLimitedReason = textOrNull(d.summary.GeneratorLimitedReason)
-	return errors.Join(summaryErr, replaceJSON(d.file("run.json"), d.run))
+	return errors.Join(summaryErr, ReplaceJSON(d.file("run.json"), d.run))
 }
 
 func textOrNull(s string) *string {

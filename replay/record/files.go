@@ -103,16 +103,17 @@ func (a *appendFile) Write(b []byte) (int, error) {
 	return n, a.err
 }
 
-// replaceJSON replaces a file whole: a reader finds the old one or the new one, never a part.
-func replaceJSON(path string, value any) error {
+// ReplaceJSON replaces a file whole: a reader finds the old one or the new one, never a part.
+func ReplaceJSON(path string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return replace(path, append(text, '\n'))
+	return ReplaceFile(path, append(text, '\n'))
 }
 
-func replace(path string, text []byte) error {
+// ReplaceFile replaces a file whole by a text.
+func ReplaceFile(path string, text []byte) error {
 	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 	if err := os.WriteFile(temp, text, 0o644); err != nil {
 		os.Remove(temp)

@@ -338,7 +338,7 @@ func (d *Dir) writeRoutes(names []string) error {
 	if len(names) == d.flush.routes || d.Err() != nil {
 		return nil
 	}
-	if err := replaceJSON(d.file("routes.json"), names); err != nil {
+	if err := ReplaceJSON(d.file("routes.json"), names); err != nil {
 		return fmt.Errorf("names of routes: %w", err)
 	}
 	d.flush.routes = len(names)

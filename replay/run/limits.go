@@ -15,24 +15,14 @@ import (
 )
 
 // limits reads --fail-over and what goes with it.
-func (c *Settings) limits() ([]record.Limit, error) {
+func (c *Settings) limits(wrong *cli.Problems) []record.Limit {
 	limits, err := record.ParseLimits(c.FailOver, c.Timeout)
-	var wrong []error
-	if err != nil {
-		for text := range strings.Lines(err.Error()) {
-			wrong = append(wrong, errors.New("--fail-over "+strings.TrimSuffix(text, "\n")))
-		}
-	}
-	if c.AbortOnFail && len(c.FailOver) == 0 {
-		wrong = append(wrong, errors.New("--abort-on-fail needs a limit: give --fail-over p99.9=800ms"))
-	}
-	if c.AbortOnFail && (c.Users > 0 || c.Loops == 0 && c.Rate == 0 && c.Limit == 0) {
-		wrong = append(wrong, errors.New("--abort-on-fail needs a run that has so many requests at most: leave it out with --users, and with --loops 0 give --rate or --limit"))
-	}
-	if c.given["abort-after"] && !c.AbortOnFail {
-		wrong = append(wrong, errors.New("--abort-after is only for --abort-on-fail: leave it out"))
-	}
-	return limits, errors.Join(wrong...)
+	wrong.NoteLines("--fail-over", err)
+	wrong.NoteIf(c.AbortOnFail && len(c.FailOver) == 0, "--abort-on-fail needs a limit: give --fail-over p99.9=800ms")
+	wrong.NoteIf(c.AbortOnFail && (c.Users > 0 || c.Loops == 0 && c.Rate == 0 && c.Limit == 0),
+		"--abort-on-fail needs a run that has so many requests at most: leave it out with --users, and with --loops 0 give --rate or --limit")
+	wrong.NoteIf(c.given["abort-after"] && !c.AbortOnFail, "--abort-after is only for --abort-on-fail: leave it out")
+	return limits
 }
 
 // limitsToJudge returns the limits that this instance judges: all, unless others have a share of the run. Then they
@@ -103,9 +93,9 @@ func LimitsError(verdicts []record.Verdict) error {
 	}
 	switch all := strings.Join(append(over, unknown...), "; "); {
 	case len(over) > 0:
-		return cli.AnswerNo{Err: fmt.Errorf("over the limit: %s", all)}
+		return fmt.Errorf("over the limit: %s", all)
 	case len(unknown) > 0:
-		return cli.Unknown{Err: errors.New(all)}
+		return cli.Unknown(errors.New(all))
 	}
 	return nil
 }

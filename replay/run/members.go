@@ -6,14 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 
 	"plimsoll/replay/cli"
+	"plimsoll/replay/engine/target"
 	"plimsoll/replay/members"
 	"plimsoll/replay/record"
 )
@@ -26,47 +25,33 @@ type membership struct {
 }
 
 // members reads --accounts and what goes with it. Its errors never say what the file does.
-func (c *Settings) members(setup *Setup) (*membership, error) {
-	var wrong cli.Problems
+func (c *Settings) members(setup *Setup, wrong *cli.Problems) *membership {
 	m := &membership{signs: members.Signs{Share: c.MembersShare, Seed: c.Seed}}
 	m.signs.Match = wrong.Patterns("--members-match", c.MembersMatch)
 	if c.LoginPage != "" {
 		var ok bool
-		if m.login, ok = members.ParsePlace(c.LoginPage); !ok {
-			wrong.Note(fmt.Errorf("--login-page %q is not a path: write it as /wp-login.php or /login/", c.LoginPage))
-		}
+		m.login, ok = members.ParsePlace(c.LoginPage)
+		wrong.NoteIf(!ok, "--login-page %q is not a path: write it as /wp-login.php or /login/", c.LoginPage)
 		m.signs.Login = m.login
 	}
-	for _, rule := range []struct {
-		broken bool
-		says   string
-	}{
-		{c.given["members-share"] && !(c.MembersShare > 0 && c.MembersShare <= 1),
-			fmt.Sprintf("--members-share: %v is out of range, give more than 0 and at most 1 (0.3 is 30 %%)", c.MembersShare)},
-		{c.MembersShare != 0 && len(c.MembersMatch) > 0, "--members-match and --members-share cannot be combined: give one of them"},
-		{c.Accounts == "" && c.MembersShare != 0, "--members-share needs --accounts"},
-		{c.Accounts == "" && len(c.MembersMatch) > 0, "--members-match needs --accounts"},
-		{c.Accounts != "" && c.Target == "", "--accounts needs --target: the embedded origin has no members"},
-		{c.Accounts != "" && setup.headers != nil && setup.headers.Sets("Cookie"),
-			"--accounts gives members cookies of their own, which a Cookie header would replace: leave it out of the headers"},
-	} {
-		if rule.broken {
-			wrong.Note(errors.New(rule.says))
-		}
-	}
+	wrong.NoteIf(c.given["members-share"] && !(c.MembersShare > 0 && c.MembersShare <= 1),
+		"--members-share: %v is out of range, give more than 0 and at most 1 (0.3 is 30 %%)", c.MembersShare)
+	wrong.NoteIf(c.MembersShare != 0 && len(c.MembersMatch) > 0, "--members-match and --members-share cannot be combined: give one of them")
+	wrong.NoteIf(c.Accounts == "" && c.MembersShare != 0, "--members-share needs --accounts")
+	wrong.NoteIf(c.Accounts == "" && len(c.MembersMatch) > 0, "--members-match needs --accounts")
+	wrong.NoteIf(c.Accounts != "" && c.Target == "", "--accounts needs --target: the embedded origin has no members")
+	wrong.NoteIf(c.Accounts != "" && setup.headers != nil && setup.headers.Sets("Cookie"),
+		"--accounts gives members cookies of their own, which a Cookie header would replace: leave it out of the headers")
 	if c.Accounts == "" {
-		return nil, errors.Join(wrong...)
+		return nil
 	}
 	text, err := cli.ReadSecretFile("--accounts", c.Accounts)
 	wrong.Note(err)
 	if err == nil {
-		if m.accounts, err = members.ParseAccounts(text); err != nil {
-			for _, line := range strings.Split(err.Error(), "\n") {
-				wrong.Note(fmt.Errorf("--accounts %s: %s", c.Accounts, line))
-			}
-		}
+		m.accounts, err = members.ParseAccounts(text)
+		wrong.NoteLines(fmt.Sprintf("--accounts %s:", c.Accounts), err)
 	}
-	return m, errors.Join(wrong...)
+	return m
 }
 
 // facts returns what run.json says of the accounts: neither names nor passwords.
@@ -88,13 +73,13 @@ func (r *Replay) logIn(ctx context.Context, s cli.Streams) error {
 		return nil
 	}
 	if err := r.logInAs(ctx, m, s); err != nil {
-		return cli.UsageError{Err: fmt.Errorf("--accounts %s: %w", r.command.Accounts, err)}
+		return cli.Usage(fmt.Errorf("--accounts %s: %w", r.command.Accounts, err))
 	}
 	return nil
 }
 
 func (r *Replay) logInAs(ctx context.Context, m *membership, s cli.Streams) error {
-	if !r.command.AllowLogins && !isLoopback(r.target.Addresses[0]) {
+	if !r.command.AllowLogins && !target.IsLoopback(r.target.Addresses[0]) {
 		return fmt.Errorf("logging in changes a site, and %s is not on this machine: give --allow-logins if it is a clone that may be changed",
 			r.target.URL)
 	}
@@ -111,9 +96,9 @@ func (r *Replay) logInAs(ctx context.Context, m *membership, s cli.Streams) erro
 	if err = site.Find(ctx); err != nil {
 		return err
 	}
-	add, end := cli.Bar(s, r.command.Quiet, int64(len(clients)), "Logging in", progressbar.OptionShowCount())
-	r.members, err = site.LogIn(ctx, clients, m.accounts, func() { add(1) })
-	end()
+	done, progress := int64(0), cli.NewProgress(s, r.command.Quiet, int64(len(clients)), "Logging in", progressbar.OptionShowCount())
+	r.members, err = site.LogIn(ctx, clients, m.accounts, func() { done++; progress.Show(done, nil) })
+	progress.End()
 	r.accounts = min(len(clients), len(m.accounts))
 	return err
 }
@@ -133,21 +118,12 @@ func MembersWarning(m *record.Members) string {
 	return ""
 }
 
-func isLoopback(hostPort string) bool {
-	host, _, err := net.SplitHostPort(hostPort)
-	if err != nil {
-		return false
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.Unmap().IsLoopback()
-}
-
 // joinSenders gives the clients that send forms sessions in which they keep cookies and tokens.
 func (r *Replay) joinSenders(ctx context.Context) error {
 	senders, err := r.logs.Senders(ctx, r.setup.plan)
 	switch {
 	case err != nil:
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	case len(senders)+len(r.members) == 0:
 		return nil
 	}

@@ -52,7 +52,7 @@ func Prepare(ctx context.Context, c *Settings, setup *Setup, s cli.Streams) (*Re
 	if err := r.prepare(ctx, s); err != nil {
 		r.Close()
 		if ctx.Err() != nil {
-			return nil, cli.AnswerNo{Err: cli.ErrInterrupted}
+			return nil, cli.ErrInterrupted
 		}
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (r *Replay) prepare(ctx context.Context, s cli.Streams) (err error) {
 		return err
 	}
 	if r.Dir, err = c.createDir(r.setup, r.logs, r.target); err != nil {
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	if r.setup.membership != nil {
 		r.Dir.SetMembers(len(r.members), r.accounts)
@@ -261,9 +261,9 @@ func (r *Replay) countClients(ctx context.Context) error {
 		traffic.Capacity{PerClient: c.ConnectionsPerClient, InAll: c.maxConnections(), Timeout: c.Timeout})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return cli.AnswerNo{Err: cli.ErrInterrupted}
+		return cli.ErrInterrupted
 	case err != nil:
-		return cli.UsageError{Err: err}
+		return cli.Usage(err)
 	}
 	if c.Clients == "log" {
 		census.Over = 0
@@ -351,7 +351,7 @@ func (c *Settings) listen() (net.Listener, error) {
 	}
 	listener, err := live.Listen(c.Metrics)
 	if err != nil {
-		return nil, cli.UsageError{Err: fmt.Errorf("--metrics %w", err)}
+		return nil, cli.Usage(fmt.Errorf("--metrics %w", err))
 	}
 	return listener, nil
 }

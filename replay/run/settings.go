@@ -140,9 +140,9 @@ func (c *Settings) Check() (*Setup, error) {
 	var err error
 	s.plan.Speed, err = parseSpeed(c.Speed)
 	wrong.Note(err)
-	wrong.Note(c.checkNumbers())
-	wrong.Note(cli.CheckNames(c.Backend, c.Repeat))
-	wrong.Note(c.checkPace())
+	c.checkNumbers(&wrong)
+	wrong.CheckNames(c.Backend, c.Repeat)
+	c.checkPace(&wrong)
 	wrong.Note(c.checkFiles())
 	wrong.Note(c.checkTarget())
 	wrong.Note(cli.CheckOut(c.Out))
@@ -153,21 +153,18 @@ func (c *Settings) Check() (*Setup, error) {
 	wrong.Note(c.checkPorts(s.sources))
 	s.plan.Include = wrong.Patterns("--include", c.Include)
 	s.plan.Exclude = wrong.Patterns("--exclude", c.Exclude)
-	s.plan.Methods, err = c.methods()
-	wrong.Note(err)
+	s.plan.Methods = c.methods(&wrong)
 	s.headers, err = cli.ReadHeaders(c.Header, c.HeaderFile)
 	wrong.Note(err)
 	if err = s.headers.NameClients(c.ClientHeader); err != nil {
 		wrong.Note(fmt.Errorf("--client-header: %w", err))
 	}
-	s.membership, err = c.members(s)
-	wrong.Note(err)
+	s.membership = c.members(s, &wrong)
 	s.plan.Forms, err = forms.ParseRules(c.ReplaceField)
 	wrong.Note(err)
 	s.routes, err = route.ParseRules(c.Route)
 	wrong.Note(err)
-	s.limits, err = c.limits()
-	wrong.Note(err)
+	s.limits = c.limits(&wrong)
 	return s, errors.Join(wrong...)
 }
 
@@ -196,8 +193,7 @@ func parseSpeed(text string) (float64, error) {
 }
 
 // checkNumbers refuses what is out of range. A flag that was not given and is 0 says nothing.
-func (c *Settings) checkNumbers() error {
-	var wrong []error
+func (c *Settings) checkNumbers(wrong *cli.Problems) {
 	for _, n := range []struct {
 		flag        string
 		value       float64
@@ -226,15 +222,13 @@ func (c *Settings) checkNumbers() error {
 		if n.most > 0 {
 			bounds = fmt.Sprintf("%v to %.f", n.least, n.most)
 		}
-		if !(n.value >= n.least) || n.most > 0 && n.value > n.most {
-			wrong = append(wrong, fmt.Errorf("--%s: %v is out of range, give %s%s", n.flag, n.value, bounds, n.unit))
-		}
+		wrong.NoteIf(!(n.value >= n.least) || n.most > 0 && n.value > n.most,
+			"--%s: %v is out of range, give %s%s", n.flag, n.value, bounds, n.unit)
 	}
-	return errors.Join(wrong...)
 }
 
 // checkPace refuses flags that contradict each other.
-func (c *Settings) checkPace() error {
+func (c *Settings) checkPace(wrong *cli.Problems) {
 	var chosen []string
 	for flag, set := range map[string]bool{"--speed": c.Speed != "1", "--rate": c.Rate > 0} {
 		if set {
@@ -245,41 +239,28 @@ func (c *Settings) checkPace() error {
 		chosen = append(chosen, "--users")
 	}
 	slices.Sort(chosen)
-	var wrong []error
-	for _, rule := range []struct {
-		broken bool
-		says   string
-	}{
-		{len(chosen) > 1, strings.Join(chosen, " and ") + " cannot be combined: give one of them"},
-		{c.given["connections"] && c.Speed != "max", "--connections is only for --speed max: leave it out, or give --max-connections"},
-		{c.given["connections-per-client"] && c.Speed == "max", "--connections-per-client is not for --speed max, whose connections --connections counts: leave it out"},
-		{c.given["ramp-up"] && c.Users == 0, "--ramp-up is only for --users: leave it out"},
-		{c.Loops == 0 && c.Duration == 0, "--loops 0 never ends: give --duration too"},
-		{c.Duration > 0 && c.Warmup >= c.Duration, fmt.Sprintf("--warmup %v leaves nothing of --duration %v: give a shorter one", c.Warmup, c.Duration)},
-		{c.ConnectTo != "" && c.Target == "", "--connect-to needs --target"},
-	} {
-		if rule.broken {
-			wrong = append(wrong, errors.New(rule.says))
-		}
-	}
-	return errors.Join(wrong...)
+	wrong.NoteIf(len(chosen) > 1, "%s cannot be combined: give one of them", strings.Join(chosen, " and "))
+	wrong.NoteIf(c.given["connections"] && c.Speed != "max", "--connections is only for --speed max: leave it out, or give --max-connections")
+	wrong.NoteIf(c.given["connections-per-client"] && c.Speed == "max",
+		"--connections-per-client is not for --speed max, whose connections --connections counts: leave it out")
+	wrong.NoteIf(c.given["ramp-up"] && c.Users == 0, "--ramp-up is only for --users: leave it out")
+	wrong.NoteIf(c.Loops == 0 && c.Duration == 0, "--loops 0 never ends: give --duration too")
+	wrong.NoteIf(c.Duration > 0 && c.Warmup >= c.Duration, "--warmup %v leaves nothing of --duration %v: give a shorter one", c.Warmup, c.Duration)
+	wrong.NoteIf(c.ConnectTo != "" && c.Target == "", "--connect-to needs --target")
 }
 
 // methodName matches the method of a request.
 var methodName = regexp.MustCompile(`^[A-Z]+(-[A-Z]+)*$`)
 
 // methods reads --methods.
-func (c *Settings) methods() (map[string]bool, error) {
+func (c *Settings) methods(wrong *cli.Problems) map[string]bool {
 	methods := map[string]bool{}
-	var wrong []error
 	for _, method := range c.Methods {
 		name := strings.ToUpper(strings.TrimSpace(method))
-		if !methodName.MatchString(name) {
-			wrong = append(wrong, fmt.Errorf("--methods: %q is not a method: give names separated by commas, such as GET,HEAD", method))
-		}
+		wrong.NoteIf(!methodName.MatchString(name), "--methods: %q is not a method: give names separated by commas, such as GET,HEAD", method)
 		methods[name] = true
 	}
-	return methods, errors.Join(wrong...)
+	return methods
 }
 
 // loadSetting is a setting that shapes load, as run.json has it: with its unit in its name, made of some flags.

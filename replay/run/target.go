@@ -38,7 +38,7 @@ func (c *Settings) target(ctx context.Context, setup *Setup, s cli.Streams, l *t
 	}
 	if err != nil {
 		stop()
-		return nil, nil, cli.UsageError{Err: err}
+		return nil, nil, cli.Usage(err)
 	}
 	return to, stop, nil
 }
@@ -85,7 +85,7 @@ func (c *Settings) startOrigin(ctx context.Context, s cli.Streams, l *traffic.Lo
 	address, err := readAddress(ready)
 	if err != nil {
 		stop()
-		return "", nil, cli.UsageError{Err: errors.New("the embedded origin did not start, for the reason above: give --target to replay against your own server")}
+		return "", nil, cli.Usage(errors.New("the embedded origin did not start, for the reason above: give --target to replay against your own server"))
 	}
 	return "http://" + address, stop, nil
 }
@@ -124,11 +124,11 @@ var reading = []string{"GET", "HEAD", "OPTIONS", "TRACE"}
 // mayWrite refuses to change a site that is not on this machine, unless that is allowed.
 func (r *Replay) mayWrite() error {
 	method := firstChanging(r.setup.plan.Methods)
-	if method == "" || r.command.AllowWrites || isLoopback(r.target.Addresses[0]) {
+	if method == "" || r.command.AllowWrites || target.IsLoopback(r.target.Addresses[0]) {
 		return nil
 	}
-	return cli.UsageError{Err: fmt.Errorf("--methods: %s may change a site, and %s is not on this machine: give --allow-writes if it is a clone that may be changed",
-		method, r.target.URL)}
+	return cli.Usage(fmt.Errorf("--methods: %s may change a site, and %s is not on this machine: give --allow-writes if it is a clone that may be changed",
+		method, r.target.URL))
 }
 
 // firstChanging returns the first method that may change a site; "" if none does.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/engine/target"
 )
 
@@ -20,7 +21,7 @@ func TestOtherMachinesAreNotWrittenToWithoutLeave(t *testing.T) {
 	} {
 		command := &Settings{Methods: strings.Split(c.methods, ","), AllowWrites: c.leave}
 		setup := &Setup{}
-		setup.plan.Methods, _ = command.methods()
+		setup.plan.Methods = command.methods(&cli.Problems{})
 		r := &Replay{command: command, setup: setup, target: &target.Target{Addresses: []string{c.address}}}
 		err := r.mayWrite()
 		if (err != nil) != c.refused || c.refused && !strings.Contains(err.Error(), "give --allow-writes if it is a clone") {

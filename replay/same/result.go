@@ -200,7 +200,7 @@ func CreateFolder(path string, r *Result) (*Folder, error) {
 		return nil, fmt.Errorf("cannot write to %s (%w): choose another folder with --out", path, err)
 	}
 	f := &Folder{path: path, pages: pages}
-	if err := f.write(r); err != nil {
+	if err := record.ReplaceJSON(filepath.Join(f.path, ResultFile), r); err != nil {
 		return nil, errors.Join(err, pages.Close())
 	}
 	return f, nil
@@ -225,24 +225,7 @@ func (f *Folder) Err() error { return f.err }
 
 // Close writes the result, and its text.
 func (f *Folder) Close(r *Result, text string) error {
-	return errors.Join(f.pages.Close(), f.write(r), replaceFile(filepath.Join(f.path, TextFile), []byte(text)))
-}
-
-func (f *Folder) write(r *Result) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return replaceFile(filepath.Join(f.path, ResultFile), append(text, '\n'))
-}
-
-// replaceFile writes a file as a whole, or leaves the one that was there.
-func replaceFile(path string, text []byte) error {
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, text, 0o644); err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	return os.Rename(temporary, path)
+	return errors.Join(f.pages.Close(), record.ReplaceJSON(filepath.Join(f.path, ResultFile), r), record.ReplaceFile(filepath.Join(f.path, TextFile), []byte(text)))
 }
 
 // WriteText returns a result as a text: the verdict, the first pages that differ, the counts. Its texts are hostile.

@@ -50,15 +50,11 @@ func NewSite(to *target.Target, headers http.Header, how FetchOptions) *Site {
 	if to.TLS {
 		scheme = "https"
 	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, _, _, err := to.Dial(ctx, target.Dialing{ServerName: target.ServerName(to.Host), Timeout: how.Timeout})
-		return conn, err
-	}
-	return &Site{to: to, headers: headers, own: newOwnLinks(scheme, to.Host), how: how, client: &http.Transport{
-		DialContext: dial, DialTLSContext: dial, DisableCompression: true,
-		MaxIdleConnsPerHost: how.Connections, MaxConnsPerHost: how.Connections, IdleConnTimeout: 30 * time.Second,
-		MaxResponseHeaderBytes: mostHeadBytes, ResponseHeaderTimeout: how.Timeout,
-	}}
+	client := to.Transport(to.Host, how.Timeout)
+	client.DisableCompression, client.IdleConnTimeout = true, 30*time.Second
+	client.MaxIdleConnsPerHost, client.MaxConnsPerHost = how.Connections, how.Connections
+	client.MaxResponseHeaderBytes, client.ResponseHeaderTimeout = mostHeadBytes, how.Timeout
+	return &Site{to: to, headers: headers, own: newOwnLinks(scheme, to.Host), how: how, client: client}
 }
 
 // Close gives back the connections.

@@ -94,3 +94,14 @@ func TestGuestsAreOnThisMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestIsLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1:80": true, "127.9.9.9:80": true, "[::1]:443": true, "[::ffff:127.0.0.1]:80": true, "::1": true, "localhost": true,
+		"10.0.0.5:80": false, "[2001:db8::1]:80": false, "0.0.0.0:80": false, "site.example": false, "": false,
+	} {
+		if IsLoopback(host) != want {
+			t.Errorf("%q: %v", host, !want)
+		}
+	}
+}

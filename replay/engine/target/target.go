@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -156,6 +157,15 @@ func (t *Target) Dial(ctx context.Context, how Dialing) (conn net.Conn, connectN
 	return t.dial(ctx, t.Addresses[0], how)
 }
 
+// Transport returns a transport whose connections lead to the target alone, whatever a request is addressed to.
+func (t *Target) Transport(host string, timeout time.Duration) *http.Transport {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, _, _, err := t.Dial(ctx, Dialing{ServerName: ServerName(host), Timeout: timeout})
+		return conn, err
+	}
+	return &http.Transport{DialContext: dial, DialTLSContext: dial}
+}
+
 func (t *Target) dial(ctx context.Context, address string, how Dialing) (
 	conn net.Conn, connectNS, tlsNS int64, err error,
 ) {
@@ -222,6 +232,13 @@ func ServerName(host string) string {
 		return name
 	}
 	return strings.Trim(host, "[]")
+}
+
+// IsLoopback reports whether a host, with its port or without, can be reached from this machine only.
+func IsLoopback(host string) bool {
+	name := ServerName(host)
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // Sources are the addresses of this machine from which connections are opened. One address has no more than the ports
