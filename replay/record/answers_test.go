@@ -35,7 +35,7 @@ const (
 	ms = time.Millisecond
 )
 
-// TestATargetThatAnswersNoMoreIsDead: the same table is read by tests/unit/rundir/test_silence.py.
+// TestATargetThatAnswersNoMoreIsDead: the same table is read by tests/unit/rundir/test_check.py.
 func TestATargetThatAnswersNoMoreIsDead(t *testing.T) {
 	seconds := func(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 	for _, row := range readRows[struct {

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 from plimsoll.cli import main
 from tests.support.chromium import Opened
 from tests.support.comparable import write_both
-from tests.unit.compare.test_compare_command import hostile_sides
+from tests.unit.compare.test_compare import hostile_sides
 
 
 def page_of(folder: Path, *sides: str | Path) -> Path:

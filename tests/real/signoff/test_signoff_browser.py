@@ -19,7 +19,7 @@ from tests.support.chromium import Opened
 from tests.support.comparable import BACKENDS, runs_of, sign_off, signed_off, write_both, write_gates
 from tests.support.programs import DOCS, need
 from tests.support.rundir import change
-from tests.unit.compare.test_compare_command import hostile_sides
+from tests.unit.compare.test_compare import hostile_sides
 from tests.unit.report.test_page import HOSTILE
 
 

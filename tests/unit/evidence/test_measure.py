@@ -13,9 +13,12 @@ from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.routes import RouteFigures
 from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN
 from tests.support.rundir import records, write_run
 
 TIME = st.integers(0, 2**32 - 1)
+
+
 row = st.fixed_dictionaries(
     {
         "due_ns": st.integers(0, 10**12),
@@ -152,3 +155,24 @@ def test_waiting_for_its_own_client_has_figures_of_its_own(tmp_path: Path) -> No
     assert found.samples["unqueued"].figures() == expected.samples["response"].figures()
     assert found.samples["client_wait"].figures_ms()["p50"] == 8000
     assert "unqueued" not in expected.samples
+
+
+ROWS = [
+    ("a member's page, as in the log", 200, 200, MEMBER, 0),
+    ("a redirect where the log has a page", 302, 200, MEMBER, 1),
+    ("the login, where the log has a page", 302, 200, MEMBER | SENT_TO_LOGIN, 1),
+    ("the login, where the log has a redirect", 302, 302, MEMBER | SENT_TO_LOGIN, 1),
+    ("the login, where the log says nothing", 302, 0, MEMBER | SENT_TO_LOGIN, 1),
+    ("another redirect, as in the log", 302, 302, MEMBER, 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "logged", "flags", "mismatches"), ROWS, ids=[row[0] for row in ROWS]
+)
+def test_who_is_sent_to_the_login_is_a_mismatch(
+    what: str, status: int, logged: int, flags: int, mismatches: int, tmp_path: Path
+) -> None:
+    table = records(3, status=[200, status, 200], logged_status=[200, logged, 200], flags=[0, flags, 0])
+    directory = RunDirectory.open(write_run(tmp_path / "run", table))
+    assert measure_figures(directory).total.status_mismatch == mismatches, what

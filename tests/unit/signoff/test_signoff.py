@@ -1,6 +1,5 @@
 """`plimsoll signoff`: verdicts, what the document says, and when it refuses."""
 
-import hashlib
 import json
 import os
 import re
@@ -11,8 +10,6 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from plimsoll.analysis.signoff import signoff
-from plimsoll.analysis.signoff.page import signoff_page
 from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from tests.support.comparable import (
     BACKENDS,
@@ -26,13 +23,8 @@ from tests.support.comparable import (
     write_gates,
 )
 from tests.support.rundir import change
-from tests.unit.compare.test_compare_command import hostile_sides
+from tests.unit.compare.test_compare import hostile_sides
 from tests.unit.report.test_page import HOSTILE, _figures
-
-
-@pytest.fixture(autouse=True)
-def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
 
 
 def page_of(out: Path) -> str:
@@ -219,84 +211,6 @@ def test_lines_to_sign_on(tmp_path: Path, what: str, names: str, lines: int, pag
     assert ("Signed on the last page by 6 people." in first) == (page == "last")
 
 
-def test_the_sum_of_the_evidence_is_on_every_page_and_at_the_end_of_the_command(tmp_path: Path) -> None:
-    write_both(tmp_path / "e")
-    out = tmp_path / "signed"
-    result = sign_off(tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
-    digits = hashlib.sha256((out / "SHA256SUMS").read_bytes()).hexdigest()
-    assert f"on every page: {digits}\n" in result.stdout
-    assert f'@page {{ @bottom-left {{ content: "{digits}"; }} }}' in page_of(out)
-    assert f'id="sums-sha256">{digits}<' in page_of(out)
-    listed = (out / "MANIFEST").read_text().splitlines()
-    assert [line.split("  ")[1] for line in listed] == [
-        "SHA256SUMS",
-        "gates.yml",
-        "signoff.html",
-        "signoff.json",
-    ]
-
-
-def refused(tmp_path: Path, *further: str | Path) -> Result:
-    write_both(tmp_path / "e")
-    return sign_off(tmp_path / "e", *BACKENDS, *further)
-
-
-def test_it_overwrites_nothing(tmp_path: Path) -> None:
-    out = signed_off(tmp_path)
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
-    again = sign_off(tmp_path / "experiment", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
-    assert again.exit_code == 2
-    assert "is there already, and a sign-off is never overwritten" in again.stderr
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
-
-
-def test_one_that_appears_meanwhile_is_not_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "signed"
-    printed = signoff_page
-
-    def late(*arguments: object) -> str:
-        out.mkdir()
-        (out / "theirs").write_text("theirs")
-        return printed(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(signoff, "signoff_page", late)
-    result = refused(tmp_path, "--gates", write_gates(tmp_path), "--out", out)
-    assert result.exit_code == 2
-    assert [path.name for path in out.iterdir()] == ["theirs"]
-    assert not list(tmp_path.glob(".signed*"))
-
-
-def test_data_that_change_meanwhile_are_not_signed_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_both(tmp_path / "e")
-    compared = signoff.compare_sides
-
-    def meanwhile(*arguments: object) -> object:
-        (runs_of(tmp_path / "e")[0] / "events.jsonl").write_text("")
-        return compared(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(signoff, "compare_sides", meanwhile)
-    result = sign_off(
-        tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", tmp_path / "signed"
-    )
-    assert result.exit_code == 2
-    assert "changed while it was read" in result.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["e", "limits.yml"]
-
-
-def test_a_link_among_the_raw_data_is_refused(tmp_path: Path) -> None:
-    write_both(tmp_path / "e")
-    (runs_of(tmp_path / "e")[0] / "more").symlink_to("/etc")
-    result = sign_off(
-        tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", tmp_path / "signed"
-    )
-    assert result.exit_code == 2
-    assert "is not a plain file, so it has no sum" in result.stderr
-
-
 USAGE = [
     ("no gates", ["e", "--out", "x"], "Missing option '--gates'"),
     ("no place", ["e", "--gates", "limits.yml"], "Missing option '--out'"),
@@ -345,3 +259,13 @@ def test_json_is_what_is_written(tmp_path: Path) -> None:
     result = refused(tmp_path, "--gates", write_gates(tmp_path), "--out", tmp_path / "signed", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout) == json.loads((tmp_path / "signed" / "signoff.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
+
+
+def refused(tmp_path: Path, *further: str | Path) -> Result:
+    write_both(tmp_path / "e")
+    return sign_off(tmp_path / "e", *BACKENDS, *further)

@@ -13,10 +13,8 @@ import pytest
 
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.evidence.summary import summarise
-from plimsoll.common.errors import OutputError
 from plimsoll.rundir.events import spans
 from plimsoll.rundir.facts import Program, RunFacts, RunTarget
-from plimsoll.rundir.find import directory_name, new_directory, point_latest
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import HEADER_BYTES, RECORD, Request
 from plimsoll.rundir.write import RunWriter
@@ -133,7 +131,7 @@ def test_kill_9_loses_no_record(tmp_path: Path) -> None:
     script = f"""
 import os, signal
 from pathlib import Path
-from tests.unit.rundir.test_writer import write
+from tests.unit.rundir.test_write import write
 write(Path({str(tmp_path / "run")!r}))
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -151,21 +149,6 @@ def test_a_record_of_an_import_starts_when_the_run_did(tmp_path: Path) -> None:
     assert '"2026-11-20T10:00:00.000000Z"' in (tmp_path / "run.json").read_text()
 
 
-def test_folders_are_never_written_twice(tmp_path: Path) -> None:
-    name = directory_name(datetime(2026, 11, 21, 8, 9, 10, tzinfo=UTC), "download")
-    first, second = new_directory(tmp_path, name), new_directory(tmp_path, name)
-    assert (first.name, second.name) == ("20261121T080910Z-download", "20261121T080910Z-download-2")
-    point_latest(first)
-    point_latest(second)
-    assert str((tmp_path / "latest").readlink()) == second.name
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match=r"file/x.*--out"):
-        new_directory(tmp_path / "file", "x")
-
-
 def test_room_for_the_end_of_a_run_is_held_while_it_lasts(tmp_path: Path) -> None:
     run = write(tmp_path)
     assert (tmp_path / ".reserve").stat().st_size == 64 << 10
@@ -178,7 +161,7 @@ import resource, signal, sys
 from pathlib import Path
 from plimsoll.common.errors import OutputError
 from plimsoll.rundir.records import Request
-from tests.unit.rundir.test_writer import write
+from tests.unit.rundir.test_write import write
 
 run = write(Path(sys.argv[1]))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -1,10 +1,12 @@
-"""Run directories below a path are found by one rule."""
+"""Run directories below a path are found by one rule, and new ones made."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from plimsoll.rundir.find import find_runs, is_run, runs_folder
+from plimsoll.common.errors import OutputError
+from plimsoll.rundir.find import directory_name, find_runs, is_run, new_directory, point_latest, runs_folder
 
 FOUND = [
     ("a folder of runs, by name", ["b/run.json", "a/run.json"], ["a", "b"]),
@@ -50,3 +52,18 @@ def test_an_experiment_keeps_its_runs_in_a_folder(tmp_path: Path) -> None:
 def test_a_place_without_runs_has_none(tmp_path: Path) -> None:
     assert find_runs(tmp_path) == []
     assert find_runs(tmp_path / "nowhere") == []
+
+
+def test_folders_are_never_written_twice(tmp_path: Path) -> None:
+    name = directory_name(datetime(2026, 11, 21, 8, 9, 10, tzinfo=UTC), "download")
+    first, second = new_directory(tmp_path, name), new_directory(tmp_path, name)
+    assert (first.name, second.name) == ("20261121T080910Z-download", "20261121T080910Z-download-2")
+    point_latest(first)
+    point_latest(second)
+    assert str((tmp_path / "latest").readlink()) == second.name
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"file/x.*--out"):
+        new_directory(tmp_path / "file", "x")

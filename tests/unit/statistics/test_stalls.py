@@ -1,4 +1,4 @@
-"""What moves with slow windows: found where it does, and hardly ever where it does not."""
+"""Slow windows and far worse runs: what moves with them is found, and hardly ever what does not."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,12 @@ from plimsoll.analysis.statistics.stalls import (
     Aligned,
     Floats,
     coincidences,
+    excluded_share,
+    find_far_worse,
     least_p,
     nice_below,
     slow_limit_ms,
+    worst_us,
 )
 
 
@@ -113,3 +116,41 @@ def test_chance_finds_something_no_more_often_than_it_says(memory: float) -> Non
     found = [min(each.p for each in coincidences([run]).values()) for run in runs]
     share = float(np.mean(np.array(found) <= 0.05))
     assert share <= 0.05 + 2 * (0.05 * 0.95 / 200) ** 0.5
+
+
+WORST: list[tuple[str, list[float], list[float], list[int]]] = [
+    ("all alike", [200, 210, 190, 205], [195, 205, 200, 210], []),
+    ("one far off", [200, 210, 190, 205], [195, 1000, 200, 210], [1]),
+    ("two far off do not hide one another", [200, 210, 190, 205], [1000, 1100, 200, 210], [0, 1]),
+    ("the baseline is as bad", [200, 1000, 190, 205], [195, 1000, 200, 210], []),
+    ("nobody feels it", [2, 2.1, 1.9, 2.05], [1.95, 10, 2, 2.1], []),
+    ("less than twice as slow", [200, 210, 190, 205], [195, 400, 200, 210], []),
+    ("one run shows no spread", [200], [1000], []),
+]
+
+
+@pytest.mark.parametrize(("what", "baseline", "candidate", "which"), WORST, ids=[row[0] for row in WORST])
+def test_runs_that_are_far_worse(
+    what: str, baseline: list[float], candidate: list[float], which: list[int]
+) -> None:
+    assert find_far_worse(baseline, candidate) == which, what
+
+
+def test_the_slowest_ten_in_a_row_are_no_single_requests() -> None:
+    times = np.ones(1000)
+    times[::50] = 900
+    assert worst_us(times) == 1
+    times[300:312] = 900
+    assert worst_us(times) == 900
+    assert worst_us(np.ones(9)) is None
+
+
+def test_the_excluded_share_of_29_runs_is_ten_percent() -> None:
+    assert excluded_share(29, 0.95) < 0.1 < excluded_share(28, 0.95)
+
+
+@pytest.mark.parametrize(("runs", "percent"), [(1, 95), (4, 53), (5, 45), (28, 10.1), (29, 9.8)])
+def test_so_many_clean_runs_exclude_what_would_happen_in_more_of_them(runs: int, percent: float) -> None:
+    share = excluded_share(runs, 0.95)
+    assert (1 - share) ** runs == pytest.approx(0.05)
+    assert 100 * share == pytest.approx(percent, abs=0.5)

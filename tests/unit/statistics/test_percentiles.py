@@ -1,4 +1,4 @@
-"""Percentiles are order statistics, to the microsecond; numpy and brute force agree."""
+"""Percentiles are order statistics, to the microsecond, with bounds that hold; numpy agrees."""
 
 from fractions import Fraction
 from math import ceil
@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
-from plimsoll.analysis.statistics.binomial import design_effect, largest_count_above, upper_bound_ms
+from plimsoll.analysis.statistics.binomial import (
+    BinomialTest,
+    design_effect,
+    largest_count_above,
+    upper_bound_ms,
+)
 from plimsoll.analysis.statistics.percentiles import P999, PERCENTILES, Sample, fewest, narrow, rank
+from plimsoll.analysis.statistics.requests import KeptRequests, cut_alike
 
 times = st.lists(st.integers(0, 2**33), min_size=1, max_size=300)
 
@@ -127,3 +134,47 @@ def test_the_bound_covers_as_often_as_it_says() -> None:
         for _ in range(400)
     )
     assert covered / 400 > 0.95
+
+
+@pytest.mark.parametrize(("hit", "runs"), [(0, 5), (1, 30), (3, 10), (10, 10)])
+def test_the_share_of_runs_is_held_to_its_limit_by_the_binomial_test(hit: int, runs: int) -> None:
+    found = BinomialTest(hit, runs, 0.1, 0.05)
+    above, below = (binomtest(hit, runs, 0.1, alternative=each) for each in ("greater", "less"))
+    assert found.p_above(0.1) == pytest.approx(above.pvalue)
+    assert found.p_below(0.1) == pytest.approx(below.pvalue)
+    assert found.least_p == pytest.approx(above.pvalue if hit else below.pvalue)
+    assert found.lower(0.05) == pytest.approx(above.proportion_ci(0.95).low)
+    assert found.upper(0.05) == pytest.approx(below.proportion_ci(0.95).high)
+
+
+@pytest.mark.parametrize(("hit", "runs", "decide"), [(0, 5, 29), (0, 28, 29), (1, 5, 33), (3, 3, 4)])
+def test_the_runs_that_decide_are_the_fewest(hit: int, runs: int, decide: int) -> None:
+    assert BinomialTest(hit, runs, 0.1, 0.05).runs_to_decide(0.0, 0.05) == decide
+
+
+def _times(count: int, length_ms: int) -> KeptRequests:
+    due_ms = np.linspace(0, length_ms, count).astype(np.uint32)
+    nothing = np.zeros(count, dtype=np.uint16)
+    return KeptRequests(due_ms, np.arange(count, dtype=np.uint32), nothing, nothing.astype(np.bool_))
+
+
+ALIKE: list[tuple[str, tuple[int, int], tuple[int, int], tuple[int, int] | None]] = [
+    ("one request fewer is another rank", (2000, 9000), (1999, 9000), (1999, 9000)),
+    ("one fewer of very many is none", (200_500, 9000), (200_501, 9000), None),
+    ("a shorter run cuts the longer one", (4000, 40_000), (1000, 10_000), (1000, 10_000)),
+    ("a rarer load is thinned over all its time", (4000, 10_000), (1000, 10_000), (1000, 10_000)),
+]
+
+
+@pytest.mark.parametrize(("what", "one", "other", "both"), ALIKE, ids=[row[0] for row in ALIKE])
+def test_runs_are_cut_alike(
+    what: str, one: tuple[int, int], other: tuple[int, int], both: tuple[int, int] | None
+) -> None:
+    cut = cut_alike([_times(*one), _times(*other)], P999)
+    if both is None:
+        assert cut is None, what
+        return
+    assert cut is not None
+    for each in cut:
+        assert len(each) == both[0], what
+        assert each.lasted_ms == pytest.approx(both[1], rel=0.02), what

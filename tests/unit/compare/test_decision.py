@@ -1,19 +1,28 @@
-"""From values to verdicts: what has to hold whatever the values are."""
+"""From values to verdicts: what has to hold whatever the values are, what is claimed, and what is found."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.compare.decision import Outcome, Question, decide, overall
-from plimsoll.analysis.statistics.permutation import PermutationTest, adjust_by_holm
+from plimsoll.cli import main
+from tests.support.comparable import write_both
 
 RUNS = st.lists(st.floats(0.5, 2000), min_size=4, max_size=6)
+
+
 SLOWER = st.lists(st.floats(1.0, 30.0), min_size=6, max_size=6)
+
+
 RANK: dict[Outcome, int] = {"PASS": 0, "INCONCLUSIVE": 1, "FAIL": 2}
 
 
@@ -95,21 +104,9 @@ def test_the_order_of_runs_that_are_no_pairs_changes_nothing(asked: list[Questio
     assert outcomes(turned) == outcomes(free)
 
 
-HOLM = [
-    ("one is as it is", [0.03], [0.03]),
-    ("the smallest counts for all", [0.01, 0.04, 0.03], [0.03, 0.06, 0.06]),
-    ("none falls below one that was smaller", [0.02, 0.021], [0.04, 0.04]),
-    ("none exceeds 1", [0.9, 0.8], [1.0, 1.0]),
-    ("none", [], []),
-]
-
-
-@pytest.mark.parametrize(("what", "p_values", "adjusted"), HOLM, ids=[row[0] for row in HOLM])
-def test_holm(what: str, p_values: list[float], adjusted: list[float]) -> None:
-    assert adjust_by_holm(p_values) == pytest.approx(adjusted), what
-
-
 CLEAR = [10.0, 10.2, 9.9, 10.1]
+
+
 VERDICTS: list[tuple[str, Question, Outcome, str]] = [
     ("the same is kept", Question("at_most_ratio", 1.1, CLEAR, [10.05, 9.95, 10.15, 10.0]), "PASS", "faster"),
     ("twice as slow", Question("at_most_ratio", 1.1, CLEAR, [20.0, 21, 22, 20]), "FAIL", "2.1 times as slow"),
@@ -166,15 +163,6 @@ def test_a_blocked_gate_counts_among_the_gates() -> None:
     assert outcomes([gate, *[replace(gate, blocked=["No."])] * 3])[0] == "INCONCLUSIVE"
 
 
-FEWEST = [(1, False, 3), (3, False, 4), (4, False, 5), (12, False, 5), (13, False, 6), (46, False, 6)]
-FEWEST += [(1, True, 5), (3, True, 6), (12, True, 8)]
-
-
-@pytest.mark.parametrize(("gates", "alone", "runs"), FEWEST)
-def test_how_many_runs_so_many_gates_take(gates: int, alone: bool, runs: int) -> None:
-    assert PermutationTest([] if alone else CLEAR, CLEAR, False, 0.05 / gates).fewest_runs() == runs
-
-
 def test_pairs_are_used_as_soon_as_two_arrangements_can_decide() -> None:
     x = [10.0, 20, 30, 40, 50, 60]
     y = [value * 1.01 for value in x]
@@ -202,28 +190,6 @@ def test_how_many_more_runs_would_decide() -> None:
     assert "cannot be said" in near.says
 
 
-def test_what_is_found_agrees_with_the_sample_size_of_a_t_test() -> None:
-    """A one-sided t test at 0.05 with 14 a side finds 0.965 standard deviations with power 0.8.
-
-    Of four degrees of freedom the median spread is 0.92 of the true one, and that is allowed for.
-    """
-    root = 1 / math.sqrt(0.5)
-    compared = PermutationTest([-root, 0.0, root], [-root, 0.0, root], False, 0.05)
-    assert compared.spread(False) == pytest.approx(math.sqrt(2))
-    assert compared.found_from(14) == pytest.approx(1.3651 / 0.9178, abs=0.001)
-    assert PermutationTest([0.0, 1.0], [0.0, 1.0], False, 0.05).found_from(2) is None, "p cannot get there"
-
-
-def test_further_runs_are_foretold_by_what_these_leave_open() -> None:
-    few = PermutationTest([-1.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 1.0, 0.0], False, 0.05)
-    assert few.runs_to_decide(100.0, 0.05) == 5
-    clear, harder, near = (few.runs_to_decide(*asked) for asked in [(1.5, 0.05), (1.5, 0.01), (0.01, 0.05)])
-    assert clear is not None
-    assert harder is not None
-    assert clear < harder
-    assert near is None
-
-
 @pytest.mark.parametrize(
     ("outcomes", "whole"),
     [
@@ -235,3 +201,48 @@ def test_further_runs_are_foretold_by_what_these_leave_open() -> None:
 )
 def test_the_verdict_on_all(outcomes: list[Outcome], whole: Outcome) -> None:
     assert overall(outcomes) == whole
+
+
+def test_a_pass_says_what_it_does_not_exclude(tmp_path: Path) -> None:
+    _, found = compared(write_both(tmp_path, repeats=5))
+    passed = [gate for gate in found["gates"] if gate["verdict"] == "PASS" and gate["metric"] != "answers"]
+    assert passed
+    for gate in passed:
+        assert gate["excluded_share"] == pytest.approx(1 - 0.05 ** (1 / 5))
+        assert "excludes, at 95 %, only stalls that come in more than 45 % of runs" in gate["claim"]
+
+
+@pytest.mark.parametrize(
+    ("repeats", "says"), [(3, "3 decide nothing, but 4 runs a side"), (5, "5 runs a side")]
+)
+def test_the_power_is_that_of_these_runs(tmp_path: Path, repeats: int, says: str) -> None:
+    quiet = write_both(tmp_path / "quiet", repeats=repeats)
+    noisy = write_both(
+        tmp_path / "noisy",
+        repeats=repeats,
+        spread=lambda side, repeat: math.exp(0.8 * ((repeat * 7 + side * 3) % 5 - 2)),
+    )
+    gates = gates_of(tmp_path, "metric: p99.9, at_most_ratio: 1.1")
+    one, other = (compared(folder, *gates)[1]["gates"][0] for folder in (quiet, noisy))
+    for gate in (one, other):
+        assert says in gate["power"]
+        assert "(FAIL), or ×" in gate["power"]
+        assert (gate["fails_from"] is None) == (repeats == 3)
+    if repeats == 5:
+        assert 1.1 < one["fails_from"] < 1.3
+        assert other["fails_from"] > 3
+        assert other["passes_to"] == pytest.approx(1.1**2 / other["fails_from"])
+
+
+def compared(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
+    arguments = ["compare", str(folder), "--baseline", "sata", "--candidate", "nvme", "--json", *more]
+    result = CliRunner().invoke(main, arguments)
+    return result.exit_code, json.loads(result.stdout)
+
+
+def gates_of(folder: Path, *gates: str) -> tuple[str, str]:
+    path = folder / "gates.yml"
+    path.write_text(
+        "answers: false\ngates:\n" + "".join(f"- {{scenario: replay, {gate}}}\n" for gate in gates)
+    )
+    return "--gates", str(path)

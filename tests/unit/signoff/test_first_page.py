@@ -6,7 +6,6 @@ import pytest
 
 from plimsoll.analysis.compare.comparison import Comparison
 from plimsoll.analysis.signoff.first_page import FirstPage, clip, first_page, limit_in_words
-from plimsoll.analysis.statistics.stalls import excluded_share
 from tests.support.comparable import judged, runs_of, write_both
 from tests.support.rundir import change
 
@@ -135,13 +134,6 @@ def test_runs_of_several_days_say_how_many(tmp_path: Path) -> None:
         change(run, **times)
     runs = dict(page(judged(tmp_path / "e", gated("at_most_ratio: 1.1"))).facts)["Runs"]
     assert runs.endswith("on 2 days from 21 November 2026 to 22 November 2026.")
-
-
-@pytest.mark.parametrize(("runs", "percent"), [(1, 95), (4, 53), (5, 45), (28, 10.1), (29, 9.8)])
-def test_so_many_clean_runs_exclude_what_would_happen_in_more_of_them(runs: int, percent: float) -> None:
-    share = excluded_share(runs, 0.95)
-    assert (1 - share) ** runs == pytest.approx(0.05)
-    assert 100 * share == pytest.approx(percent, abs=0.5)
 
 
 def test_a_pass_says_what_it_does_not_claim(tmp_path: Path) -> None:

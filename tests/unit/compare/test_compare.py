@@ -1,17 +1,15 @@
-"""`plimsoll compare`: what it prints, how it exits, which gates it takes, and its page."""
+"""`plimsoll compare`: what it prints, how it exits, its page, its JSON, `--junit` and `--markdown`."""
 
 import json
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
-from pydantic import BaseModel
 
-from plimsoll.analysis.compare.gates import Gate, Gates, read_gates
 from plimsoll.cli import main
-from plimsoll.common.errors import SettingsError
 from tests.support.comparable import runs_of, separated, write_both
 from tests.support.programs import DOCS
 from tests.support.rundir import change
@@ -133,73 +131,6 @@ def _section(title: str) -> str:
     return text[text.index(f"## {title}") :].split("\n## ")[0]
 
 
-WRONG_GATES = [
-    ("nothing", "{}", "gates: is missing"),
-    ("an empty list", "gates: []", "gates: must not be empty"),
-    ("no limit", "gates:\n- {scenario: a}", "gates.0: has no limit: give at_most_ratio or at_most_ms"),
-    ("an unknown key", "gates:\n- {scenario: a, at_most: 3}", "gates.0.at_most: is not a known key"),
-    ("no scenario", "gates:\n- {at_most_ratio: 3}", "gates.0.scenario: is missing"),
-    (
-        "an unknown metric",
-        "gates:\n- {scenario: a, metric: p98, at_most_ratio: 3}",
-        "must be one of p99.9, p99",
-    ),
-    ("an unknown phase", "gates:\n- {scenario: a, phase: midway, at_most_ratio: 3}", "gates.0.phase"),
-    (
-        "a ratio of errors",
-        "gates:\n- {scenario: a, metric: error share, at_most_ratio: 3}",
-        "at_most_ratio: is not a limit of error share: give at_most_more or at_most_share",
-    ),
-    ("a share of times", "gates:\n- {scenario: a, at_most_share: 0.1}", "is not a limit of p99.9"),
-    ("a negative ratio", "gates:\n- {scenario: a, at_most_ratio: -1}", "at_most_ratio"),
-    ("NaN", "gates:\n- {scenario: a, at_most_ratio: .nan}", "at_most_ratio"),
-    ("infinity", "gates:\n- {scenario: a, at_most_ms: .inf}", "at_most_ms"),
-    ("a percentage", "confidence: 95\ngates:\n- {scenario: a, at_most_ratio: 3}", "confidence"),
-    ("three runs", "least_runs: 3\ngates:\n- {scenario: a, at_most_ratio: 3}", "least_runs"),
-    (
-        "one gate twice",
-        "gates:\n- {scenario: a, at_most_ratio: 3}\n- {scenario: a, at_most_ms: 3}",
-        "gates.1: is gates.0 again",
-    ),
-    ("no YAML", "gates: [", "is not valid YAML"),
-]
-
-
-@pytest.mark.parametrize(("what", "text", "says"), WRONG_GATES, ids=[row[0] for row in WRONG_GATES])
-def test_wrong_gates(tmp_path: Path, what: str, text: str, says: str) -> None:
-    (tmp_path / "gates.yml").write_text(text)
-    with pytest.raises(SettingsError) as refused:
-        read_gates(tmp_path / "gates.yml")
-    assert says in str(refused.value), what
-
-
-def test_all_problems_of_the_gates_at_once(tmp_path: Path) -> None:
-    (tmp_path / "gates.yml").write_text("confidence: 2\ngates:\n- {scenario: a, metric: x}\n- {phase: y}\n")
-    with pytest.raises(SettingsError) as refused:
-        read_gates(tmp_path / "gates.yml")
-    assert len(str(refused.value).splitlines()) == 4
-
-
-def test_every_key_of_the_gates_is_documented_and_none_that_there_is_not() -> None:
-    def row(prefix: str, model: type[BaseModel]) -> list[tuple[str, str]]:
-        return [(prefix + name, field.description or "") for name, field in model.model_fields.items()]
-
-    wanted = {key: says.rstrip(".") for key, says in [*row("", Gates), *row("gates.", Gate)]}
-    found = {}
-    for line in _section("gates.yml").partition("| metric |")[0].splitlines():
-        if line.startswith("| `"):
-            key, _, says = (cell.strip() for cell in line.strip("|").split("|"))
-            found[key.strip("`")] = says
-    assert found == wanted
-
-
-def test_the_gates_in_the_document_are_right(tmp_path: Path) -> None:
-    text = re.search(r"```yaml\n(.*?)```", _section("gates.yml"), re.DOTALL)
-    assert text
-    (tmp_path / "gates.yml").write_text(text[1])
-    assert len(read_gates(tmp_path / "gates.yml").gates) == len(yaml.safe_load(text[1])["gates"])
-
-
 def test_the_page_begins_with_the_verdict(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     result = run(write_both(tmp_path, 1.5), "--baseline", "sata", "--candidate", "nvme", "--html", page)
@@ -241,7 +172,7 @@ def hostile_sides(folder: Path) -> tuple[Path, Path]:
     return sides[0], sides[1]
 
 
-def test_hostile_names_are_text(tmp_path: Path) -> None:
+def test_hostile_names_are_text_on_the_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     result = run(*hostile_sides(tmp_path), "--html", page)
     assert result.exit_code == 3
@@ -253,3 +184,107 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     raw = json.dumps(_figures(text))
     assert "<script>" not in raw
     assert "<img" not in raw
+
+
+def compared(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
+    arguments = ["compare", str(folder), "--baseline", "sata", "--candidate", "nvme", "--json", *more]
+    result = CliRunner().invoke(main, arguments)
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_the_page_says_what_these_runs_would_have_found(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    page = tmp_path / "page.html"
+    compared(tmp_path, "--html", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert "4 runs a side that lie as far apart as these find in 4 of 5 cases" in text
+    assert "only stalls that come in more than 53 % of runs" in text
+
+
+HOSTILE_NAME = "<b>|x|\x1b[31m@all ]]>\n# y\ufffe"
+
+
+NAMES = ["--baseline", "sata", "--candidate", "nvme"]
+
+
+def write_documents(command: str, folder: Path, *words: str | Path) -> Result:
+    files = ["--junit", folder / "junit.xml", "--markdown", folder / "summary.md"]
+    return CliRunner().invoke(main, [command, *map(str, [*words, *files])])
+
+
+def cases(folder: Path, kind: str = "") -> list[ET.Element]:
+    root = ET.fromstring((folder / "junit.xml").read_bytes())  # noqa: S314 our own
+    return root.findall(f"testsuite/testcase/{kind}".rstrip("/"))
+
+
+@pytest.mark.parametrize(
+    ("why", "slower", "failures", "code"),
+    [("every limit is kept", 1.0, 0, 0), ("two are broken", 1.5, 2, 1)],
+)
+def test_a_case_a_limit(tmp_path: Path, why: str, slower: float, failures: int, code: int) -> None:
+    ran = write_documents("compare", tmp_path, write_both(tmp_path / "runs", slower), *NAMES)
+    assert ran.exit_code == code, why
+    found = cases(tmp_path, "failure")
+    assert len(found) == failures, why
+    assert all("50 % slower" in str(one.get("message")) for one in found)
+    assert {str(one.get("classname")) for one in cases(tmp_path)} == {"plimsoll.compare"}
+    names = [str(one.get("name")) for one in cases(tmp_path)]
+    assert "replay during: p99.9 ≤ × 1.10" in names
+    text = (tmp_path / "summary.md").read_text()
+    assert text.startswith(f"# Plimsoll: {'FAIL' if failures else 'PASS'}\n")
+    assert text.count("| **FAIL** |") == failures
+    assert text.count("\n| PASS |") == 4 - failures
+
+
+def test_what_cannot_be_told_is_an_error_and_never_a_silent_pass(tmp_path: Path) -> None:
+    ran = write_documents("compare", tmp_path, *separated(tmp_path / "runs", repeats=3))
+    assert ran.exit_code == 3
+    errors = cases(tmp_path, "error")
+    assert [one.get("type") for one in errors][:4] == ["inconclusive"] * 4
+    assert "a verdict takes 4: 1 more" in str(errors[0].get("message"))
+    assert (tmp_path / "summary.md").read_text().count("| **INCONCLUSIVE** |") == 4
+
+
+def test_hostile_names_are_text_in_the_documents(tmp_path: Path) -> None:
+    folder = write_both(tmp_path / "runs")
+    for path in runs_of(folder, "nvme"):
+        change(path, backend=HOSTILE_NAME)
+    ran = write_documents("compare", tmp_path, folder, "--baseline", "sata", "--candidate", HOSTILE_NAME)
+    assert ran.exit_code == 0, ran.output
+    assert cases(tmp_path)
+    for name in ("junit.xml", "summary.md"):
+        text = (tmp_path / name).read_text()
+        assert "<b>" not in text
+        assert "\x1b" not in text
+        assert "\n# y" not in text
+    assert all(line.count("|") - line.count("\\|") == 9 for line in _table(tmp_path / "summary.md"))
+
+
+def _table(path: Path) -> list[str]:
+    rows = [line for line in path.read_text().splitlines() if line.startswith("|")]
+    assert len(rows) == 6
+    return rows
+
+
+def test_a_folder_in_their_place_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").mkdir()
+    for command in (["compare"], ["signoff", "--gates", str(_gates()), "--out", str(tmp_path / "out")]):
+        ran = CliRunner().invoke(
+            main, [*command, str(tmp_path / "none"), "--junit", str(tmp_path / "junit.xml")]
+        )
+        assert ran.exit_code == 2
+        assert "junit.xml: is a directory; give the name of a file" in ran.output
+
+
+def _gates() -> Path:
+    return DOCS.parent / "examples" / "gates.yml"
+
+
+def test_a_signoff_writes_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
+    folder, gates, out = write_both(tmp_path / "runs"), tmp_path / "gates.yml", tmp_path / "signed"
+    gates.write_text("gates:\n  - {scenario: replay, metric: p99.9, at_most_ratio: 1.1}\n")
+    ran = write_documents("signoff", tmp_path, folder, *NAMES, "--gates", gates, "--out", out)
+    assert ran.exit_code == 0, ran.output
+    assert {str(one.get("classname")) for one in cases(tmp_path)} == {"plimsoll.signoff"}
+    assert (tmp_path / "summary.md").read_text().startswith("# Plimsoll: PASS\n")

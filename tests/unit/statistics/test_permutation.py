@@ -1,4 +1,4 @@
-"""Permutation tests against every arrangement counted one by one, and against what scipy gives."""
+"""Permutation tests and the error they may spend: against all arrangements, scipy and printed tables."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
 from plimsoll.analysis.statistics import permutation
-from plimsoll.analysis.statistics.permutation import Evidence, paired, unpaired
+from plimsoll.analysis.statistics.permutation import (
+    Evidence,
+    PermutationTest,
+    adjust_by_holm,
+    error_of_look,
+    paired,
+    t_cdf,
+    t_quantile,
+    unpaired,
+)
 
 # scipy 1.17.1, scipy.stats.permutation_test, n_resamples=inf, of the difference of means, the shift taken off
 # the candidate's values: (test, baseline, candidate, shift, p of "greater", p of "less").
@@ -31,8 +40,11 @@ SCIPY = [
     ("samples", [5, 5, 5, 5, 5], [6, 7, 8, 9, 10], 0.4, 0.03125, 1.0),
 ]
 
+
 # Eighths are exact in binary, so that ties are ties.
 VALUES = st.lists(st.integers(-40, 40).map(lambda n: n / 8), min_size=2, max_size=4)
+
+
 SHIFTS = st.integers(-40, 40).map(lambda n: n / 8 + 1 / 16)
 
 
@@ -158,3 +170,69 @@ def test_many_arrangements_are_drawn_and_agree_with_all(
         assert drawn.p_above(shift) == pytest.approx(whole.p_above(shift), abs=0.08)
         assert drawn.p_above(shift) > 0
     assert make(x, y).thresholds.tolist() == drawn.thresholds.tolist(), "the same draw each time"
+
+
+HOLM = [
+    ("one is as it is", [0.03], [0.03]),
+    ("the smallest counts for all", [0.01, 0.04, 0.03], [0.03, 0.06, 0.06]),
+    ("none falls below one that was smaller", [0.02, 0.021], [0.04, 0.04]),
+    ("none exceeds 1", [0.9, 0.8], [1.0, 1.0]),
+    ("none", [], []),
+]
+
+
+@pytest.mark.parametrize(("what", "p_values", "adjusted"), HOLM, ids=[row[0] for row in HOLM])
+def test_holm(what: str, p_values: list[float], adjusted: list[float]) -> None:
+    assert adjust_by_holm(p_values) == pytest.approx(adjusted), what
+
+
+CLEAR = [10.0, 10.2, 9.9, 10.1]
+
+
+FEWEST = [(1, False, 3), (3, False, 4), (4, False, 5), (12, False, 5), (13, False, 6), (46, False, 6)]
+
+
+FEWEST += [(1, True, 5), (3, True, 6), (12, True, 8)]
+
+
+@pytest.mark.parametrize(("gates", "alone", "runs"), FEWEST)
+def test_how_many_runs_so_many_gates_take(gates: int, alone: bool, runs: int) -> None:
+    assert PermutationTest([] if alone else CLEAR, CLEAR, False, 0.05 / gates).fewest_runs() == runs
+
+
+def test_what_is_found_agrees_with_the_sample_size_of_a_t_test() -> None:
+    """A one-sided t test at 0.05 with 14 a side finds 0.965 standard deviations with power 0.8.
+
+    Of four degrees of freedom the median spread is 0.92 of the true one, and that is allowed for.
+    """
+    root = 1 / math.sqrt(0.5)
+    compared = PermutationTest([-root, 0.0, root], [-root, 0.0, root], False, 0.05)
+    assert compared.spread(False) == pytest.approx(math.sqrt(2))
+    assert compared.found_from(14) == pytest.approx(1.3651 / 0.9178, abs=0.001)
+    assert PermutationTest([0.0, 1.0], [0.0, 1.0], False, 0.05).found_from(2) is None, "p cannot get there"
+
+
+def test_further_runs_are_foretold_by_what_these_leave_open() -> None:
+    few = PermutationTest([-1.0, 0.0, 1.0, 0.0], [-1.0, 0.0, 1.0, 0.0], False, 0.05)
+    assert few.runs_to_decide(100.0, 0.05) == 5
+    clear, harder, near = (few.runs_to_decide(*asked) for asked in [(1.5, 0.05), (1.5, 0.01), (0.01, 0.05)])
+    assert clear is not None
+    assert harder is not None
+    assert clear < harder
+    assert near is None
+
+
+def test_all_looks_together_spend_no_more_than_there_is() -> None:
+    shares = [error_of_look(0.05, look) for look in range(1, 30)]
+    assert sum(shares) == pytest.approx(0.05)
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] == pytest.approx(3 / 70), "what four runs a side take for three gates"
+
+
+STUDENT = [(6.314, 1, 0.95), (2.353, 3, 0.95), (1.943, 6, 0.95), (2.571, 5, 0.975), (-2.353, 3, 0.05)]
+
+
+@pytest.mark.parametrize(("t", "df", "share"), STUDENT)
+def test_students_t_is_that_of_the_tables(t: float, df: int, share: float) -> None:
+    assert t_cdf(t, df) == pytest.approx(share, abs=1e-4)
+    assert t_quantile(share, df) == pytest.approx(t, abs=1e-3)

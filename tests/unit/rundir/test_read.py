@@ -1,9 +1,10 @@
-"""What can be read is read; what cannot says why in one sentence."""
+"""What can be read of a run directory is read; what cannot says why in one sentence."""
 
 import contextlib
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from plimsoll.analysis.evidence.measure import measure_figures
+from plimsoll.analysis.evidence.run import RunStatistics
 from plimsoll.cli import main
 from plimsoll.common.errors import (
     DamagedFileError,
@@ -23,7 +26,12 @@ from plimsoll.common.errors import (
     PlimsollError,
     RunDirectoryError,
 )
+from plimsoll.common.units import hours_minutes
+from plimsoll.rundir.events import Event, Span, read_events, spans
+from plimsoll.rundir.hostfile import read_samples
+from plimsoll.rundir.names import DERIVED, RECORDS
 from plimsoll.rundir.read import KILLED_AFTER_S, RunDirectory
+from tests.support.programs import FIXTURES, ROOT
 from tests.support.rundir import COLUMNS, header, records, run_facts, write_run
 
 
@@ -123,7 +131,10 @@ def _columns(**changes: str) -> bytes:
 
 
 _SWAPPED = dict(reversed(list(COLUMNS.items())))
+
+
 _FEWER = {name: kind for name, kind in COLUMNS.items() if name != "route"}
+
 
 BAD: list[tuple[str, Callable[[Path], object], type[PlimsollError], str]] = [
     ("no run.json", _without("run.json"), RunDirectoryError, "run.json is missing"),
@@ -203,6 +214,8 @@ def test_a_file_that_shrinks_meanwhile_is_said(small_run: Path) -> None:
 
 
 _STARTED = "2026-11-20T23:08:00Z"
+
+
 WITHOUT_RECORDS: list[tuple[dict[str, Any], dict[str, Any] | None, float, str]] = [
     (
         {"status": "running", "started_at": _STARTED},
@@ -260,3 +273,106 @@ def test_of_a_run_that_was_killed_at_once_a_command_says_that_nothing_is_known(
     assert done.exit_code == 2
     assert "nothing is known of what it sent" in done.stderr
     assert "before its first response" not in done.stderr
+
+
+def test_events_are_read_in_order_and_a_cut_off_line_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(
+        '{"t_ns": 5, "event": "zfs-send", "phase": "stop"}\n'
+        '{"t_ns": 2, "event": "zfs-send", "phase": "start", "to": "null"}\n'
+        'nonsense\n[1]\n{"t_ns": "x", "event": "y"}\n{"t_ns": 1e999, "event": "y"}\n'
+        f'{{"t_ns": {10**400}, "event": "y"}}\n{{"t_ns": NaN, "event": "y"}}\n'
+        '{"t_ns": -1, "event": "y"}\n'
+        '{"t_ns": 7, "event": "inte'
+    )
+    found = read_events(path)
+    assert found.events == [Event(2, "zfs-send", "start", {"to": "null"}), Event(5, "zfs-send", "stop")]
+    assert found.unreadable == 7, "the last line is cut off, and no line"
+    assert read_events(tmp_path / "absent").events == []
+
+
+def test_a_start_and_the_next_stop_of_its_name_make_a_span() -> None:
+    events = [
+        Event(0, "run", "start"),
+        Event(10**9, "zfs-send", "start"),
+        Event(2 * 10**9, "interrupt", None),
+        Event(3 * 10**9, "zfs-send", "stop"),
+        Event(4 * 10**9, "fio", "start"),
+        Event(99 * 10**9, "too late", None),
+    ]
+    assert spans(events, 9.0) == [Span("zfs-send", 1, 3), Span("interrupt", 2, 2), Span("fio", 4, 9)]
+    assert spans([Event(10**9, "warm-up", "stop")], 9.0) == [Span("warm-up", 0, 1)]
+
+
+def test_phases_whose_instants_are_unknown_make_no_spans() -> None:
+    phases = [Event(10**9, "phase: copy", "start"), Event(2 * 10**9, "phase: copy", "stop")]
+    unknown = Event(3 * 10**9, "phases unknown", None, {"detail": "held back"})
+    assert spans(phases, 9.0) == [Span("phase: copy", 1, 2)]
+    assert spans([*phases, unknown], 9.0) == [Span("phases unknown", 3, 3)]
+
+
+def test_missing_samples_are_nan_and_a_cut_off_line_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "host.csv"
+    path.write_text("t_ns,disk.await_ms,pool.read_bytes\n0,1.5,7\n1000000000,,8\n2000000000,2.5,9\n30000,1")
+    columns = read_samples(path).columns
+    assert list(columns) == ["t_ns", "disk.await_ms", "pool.read_bytes"]
+    np.testing.assert_array_equal(columns["disk.await_ms"], [1.5, np.nan, 2.5])
+    np.testing.assert_array_equal(columns["pool.read_bytes"], [7, 8, 9])
+    assert read_samples(tmp_path / "absent").columns == {}
+
+
+def test_a_host_csv_of_another_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "host.csv").write_text("time,x\n1,2\n")
+    with pytest.raises(DamagedFileError, match="first column"):
+        read_samples(tmp_path / "host.csv")
+
+
+RUN = FIXTURES / "run-go"
+
+
+@pytest.fixture(scope="module")
+def statistics() -> RunStatistics:
+    return measure_figures(RunDirectory.open(RUN))
+
+
+@pytest.fixture(scope="module")
+def summary() -> dict[str, Any]:
+    return dict(json.loads((RUN / "summary.json").read_text()))
+
+
+@pytest.mark.parametrize("time", ["response", "service", "lag", "ttfb"])
+def test_every_time_is_what_the_writer_summed_up(
+    statistics: RunStatistics, summary: dict[str, Any], time: str
+) -> None:
+    found, theirs = statistics.samples[time].figures(), dict(summary[f"{time}_ms"])
+    assert found.censored == theirs.pop("censored", {})
+    assert found.ms == pytest.approx(theirs)
+
+
+def test_every_count_is_what_the_writer_counted(statistics: RunStatistics, summary: dict[str, Any]) -> None:
+    counted = statistics.as_json()["requests"]
+    assert isinstance(counted, dict)
+    assert counted == {name: summary["requests"][name] for name in counted}
+    assert statistics.duration_s == pytest.approx(summary["duration_s"])
+
+
+def test_the_grinders_table_is_the_writers(statistics: RunStatistics, summary: dict[str, Any]) -> None:
+    total = statistics.total.grinder
+    assert {
+        "tests": total.tests,
+        "errors": total.errors,
+        "MTT_ms": pytest.approx(total.mtt_ms),
+        "TTSD_ms": pytest.approx(total.ttsd_ms),
+        "TPS": pytest.approx(total.tps),
+        "RBPS": pytest.approx(total.rbps),
+        "MTTFB_ms": pytest.approx(total.mttfb_ms),
+        "TT": hours_minutes(statistics.duration_s),
+    } == summary["grinder"]
+
+
+def test_the_document_lists_the_same_files_and_folders() -> None:
+    text = (ROOT / "docs" / "run-format.md").read_text(encoding="utf-8")
+    table = text.partition("| file | what it holds | written |\n")[2].partition("\n\n")[0]
+    cells = [row.split("|")[1] for row in table.splitlines()[1:]]
+    documented = [name.rstrip("/") for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+    assert documented == [*RECORDS, *DERIVED]

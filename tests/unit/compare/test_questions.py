@@ -1,0 +1,394 @@
+"""From measured runs to questions: which gates are asked, at which counts, and what forbids an answer."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from plimsoll.analysis.compare.comparison import Comparison, compare
+from plimsoll.analysis.compare.page import comparison_page, phase_table
+from plimsoll.cli import main
+from plimsoll.rundir.events import FELT
+from plimsoll.rundir.records import Records
+from tests.support.comparable import (
+    instant,
+    judged,
+    reasons,
+    runs_of,
+    write_both,
+)
+from tests.support.experiment import add_events, write_scripted_experiment
+from tests.support.rundir import change, records, write_run
+
+
+def test_the_default_gates_ask_for_the_tail_and_for_errors(tmp_path: Path) -> None:
+    found = judged(write_both(tmp_path))
+    assert [each.gate.name for each in found.judged] == [
+        "replay during: p99.9",
+        "replay whole: p99.9",
+        "replay whole: error share",
+        "replay whole: answers",
+    ]
+    assert found.verdict == "PASS"
+    assert found.exit_code == 0
+    assert found.warnings == []
+    assert [len(each.question.candidate) for each in found.judged] == [4, 4, 4, 4]
+
+
+METRICS: list[tuple[str, int, list[tuple[str, float]], list[str]]] = [
+    ("a thousand", 1500, [], ["during p99.9", "whole p99.9"]),
+    ("a thousand in the whole run alone", 1100, [], ["during p99", "whole p99.9"]),
+    ("a hundred", 400, [], ["during p99", "whole p99"]),
+    ("measures", 50, [("publish", 900.0), ("save", 20.0)], ["whole measure publish"]),
+    ("steps", 50, [], ["whole measure page"]),
+]
+
+
+@pytest.mark.parametrize(("what", "count", "measures", "metrics"), METRICS, ids=[row[0] for row in METRICS])
+def test_what_is_asked_of_short_runs(
+    tmp_path: Path, what: str, count: int, measures: list[tuple[str, float]], metrics: list[str]
+) -> None:
+    write_both(tmp_path, count=count, measures=measures)
+    found = judged(tmp_path)
+    asked = [f"{each.gate.phase} {each.gate.metric}" for each in found.judged]
+    assert [
+        each
+        for each in asked
+        if "error" not in each and "answers" not in each and "during measure" not in each
+    ] == metrics
+    assert all(each.verdict.outcome == "PASS" for each in found.judged)
+
+
+@pytest.mark.parametrize("felt", ["", *FELT])
+def test_an_upgrade_is_judged_by_how_long_it_took(tmp_path: Path, felt: str) -> None:
+    for run in write_scripted_experiment(tmp_path, ["upgrade-wordpress"]):
+        if felt:
+            value = {"name": f"{felt}visitors", "value": 900_000.0, "unit": "ms", "iteration": 1}
+            add_events(run, {"t_ns": 1, "event": "measure", **value})
+    found = compare([tmp_path], "nvme-mirror", "rotating")
+    assert "measure upgrade" in [each.gate.metric for each in found.judged]
+
+
+Shape = Callable[[np.random.Generator, str, int], Records]
+
+
+def compared(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
+    arguments = ["compare", str(folder), "--baseline", "sata", "--candidate", "nvme", "--json", *more]
+    result = CliRunner().invoke(main, arguments)
+    return result.exit_code, json.loads(result.stdout)
+
+
+def gates_of(folder: Path, *gates: str) -> tuple[str, str]:
+    path = folder / "gates.yml"
+    path.write_text(
+        "answers: false\ngates:\n" + "".join(f"- {{scenario: replay, {gate}}}\n" for gate in gates)
+    )
+    return "--gates", str(path)
+
+
+def experiment(folder: Path, shape: Shape, repeats: int = 4, seed: int = 1) -> Path:
+    """Write runs in the order ABBA; `shape` draws the records of one."""
+    random = np.random.default_rng(seed)
+    for repeat in range(1, repeats + 1):
+        for place, backend in enumerate(("sata", "nvme") if repeat % 2 else ("nvme", "sata")):
+            at = 2 * (repeat - 1) + place
+            table = shape(random, backend, repeat)
+            summary = {"requests": {"total": len(table), "sent": len(table)}, "duration_s": 60}
+            write_run(
+                folder / "runs" / f"{at + 1:04d}-replay--{backend}--{repeat}",
+                table,
+                summary=summary,
+                scenario="replay",
+                backend=backend,
+                repeat=repeat,
+                started_at=instant(2 * at),
+                ended_at=instant(2 * at + 1),
+            )
+    return folder
+
+
+def requests(random: np.random.Generator, count: int, rate: float = 100.0) -> Records:
+    """Draw Pareto response times: the slower, the rarer, without end."""
+    table = records(count)
+    table["due_ns"] = (np.arange(count) * 1e9 / rate).astype(np.int64)
+    table["total_us"] = np.minimum(1000 * (random.pareto(1.2, count) + 1), 5e7)
+    return table
+
+
+COUNTS: list[tuple[str, int, float]] = [
+    ("a tenth of the rate", 1000, 10.0),
+    ("a tenth of the time", 1000, 100.0),
+]
+
+
+@pytest.mark.parametrize(("what", "fewer", "rate"), COUNTS, ids=[row[0] for row in COUNTS])
+def test_few_requests_are_compared_with_as_few(tmp_path: Path, what: str, fewer: int, rate: float) -> None:
+    """p99.9 of 1,000 requests lies lower than that of 10,000 more often than not: 13 of 20 were a PASS."""
+    passed = 0
+    for seed in range(20):
+        folder = experiment(
+            tmp_path / str(seed),
+            lambda random, side, _: (
+                requests(random, 10_000) if side == "sata" else requests(random, fewer, rate)
+            ),
+            seed=seed,
+        )
+        _, found = compared(folder, *gates_of(folder, "metric: p99.9, at_most_ratio: 1.0"))
+        (gate,) = found["gates"]
+        passed += gate["verdict"] == "PASS"
+        assert "Compared at 1,000 requests of each run, of the 1,000 to 10,000" in gate["says"], what
+    assert passed <= 3, what
+
+
+def test_equal_counts_stay_as_they_are(tmp_path: Path) -> None:
+    folder = experiment(tmp_path, lambda random, *_: requests(random, 3000))
+    _, found = compared(folder, *gates_of(folder, "metric: p99.9, at_most_ratio: 1.1"))
+    assert "Compared at" not in found["gates"][0]["says"]
+
+
+def steady(random: np.random.Generator, count: int = 2000) -> Records:
+    table = records(count)
+    table["due_ns"] = np.arange(count) * 10_000_000
+    table["total_us"] = 1000 * np.exp(random.normal(0, 0.3, count)) * math.exp(random.normal(0, 0.02))
+    return table
+
+
+def stalling(which: int) -> Shape:
+    """Return runs of which one of the candidate's stalls for a second; its p99 looks past that."""
+
+    def shape(random: np.random.Generator, backend: str, repeat: int) -> Records:
+        table = steady(random, 20_000)
+        if backend == "nvme" and repeat == which:
+            table["total_us"][5000:5100] += np.linspace(1_000_000, 10_000, 100).astype(np.uint32)
+        return table
+
+    return shape
+
+
+def test_one_run_that_stalls_is_no_pass(tmp_path: Path) -> None:
+    gates = gates_of(tmp_path, "metric: p99, at_most_ratio: 1.1")
+    code, found = compared(experiment(tmp_path / "stalls", stalling(2), 6), *gates)
+    assert (code, found["verdict"]) == (3, "INCONCLUSIVE")
+    (gate,) = found["gates"]
+    assert "1 of the candidate's 6 runs stalled: in 0003-replay--nvme--2" in gate["says"]
+    assert gate["p_pass"] <= 0.05, "the runs' p99 alone would have been a PASS"
+    (finding,) = [each for each in found["findings"] if each["name"] == "rare-stalls"]
+    assert finding["runs"] == ["0003-replay--nvme--2"]
+    assert compared(experiment(tmp_path / "none", stalling(0), 6), *gates)[1]["verdict"] == "PASS"
+
+
+def test_a_stall_keeps_no_broken_limit_from_failing(tmp_path: Path) -> None:
+    def slower(random: np.random.Generator, backend: str, repeat: int) -> Records:
+        table = stalling(2)(random, backend, repeat)
+        table["total_us"] *= 3 if backend == "nvme" else 1
+        return table
+
+    folder = experiment(tmp_path, slower, 6)
+    assert compared(folder, *gates_of(folder, "metric: p99, at_most_ratio: 1.1"))[1]["verdict"] == "FAIL"
+
+
+STALL_GATES: list[tuple[str, int, int, str, str]] = [
+    ("29 clean runs, at the first look, are one too few", 29, 0, "INCONCLUSIVE", "it takes 30 or more clean"),
+    ("30 clean runs", 30, 0, "PASS", ""),
+    ("one that stalls", 30, 1, "INCONCLUSIVE", "more run"),
+    ("one in three", 30, 10, "FAIL", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "repeats", "hit", "verdict", "says"), STALL_GATES, ids=[row[0] for row in STALL_GATES]
+)
+def test_the_gate_on_rare_stalls(
+    tmp_path: Path, what: str, repeats: int, hit: int, verdict: str, says: str
+) -> None:
+    def shape(random: np.random.Generator, backend: str, repeat: int) -> Records:
+        table = steady(random, 200)
+        if backend == "nvme" and repeat <= hit:
+            table["total_us"][50:80] += 900_000
+        return table
+
+    folder = experiment(tmp_path, shape, repeats)
+    gates = gates_of(folder, "metric: stalls over 500 ms, at_most_share_of_runs: 0.1")
+    _, found = compared(folder, *gates)
+    (gate,) = found["gates"]
+    assert gate["verdict"] == verdict, what
+    assert says in gate["says"], what
+    assert gate["test"] == "binomial"
+    assert gate["candidate"]["level"] == pytest.approx(hit / repeats)
+
+
+def on_one_machine(ran_ms: float, waited_ms: float) -> dict[str, Any]:
+    return {
+        "beside_server": True,
+        "cores": 1,
+        "threads": 1,
+        "nice": 0,
+        "ran_ms_per_s": ran_ms,
+        "others_wait_ms_per_s": waited_ms,
+        "cores_busy": 0.5,
+    }
+
+
+MUCH, LITTLE = on_one_machine(600, 450), on_one_machine(600, 20)
+
+
+RATIO, ALONE = "metric: p99.9, at_most_ratio: 1.1", "metric: p99.9, at_most_ms: 60"
+
+
+SHARED_MACHINES: list[tuple[str, str, float, Any, Any, str]] = [
+    ("a slow candidate kept waiting may be the generator's doing", RATIO, 1.5, LITTLE, MUCH, "INCONCLUSIVE"),
+    ("a candidate that is no slower though kept waiting", RATIO, 1.0, LITTLE, MUCH, "PASS"),
+    ("a baseline kept waiting makes the candidate look good", RATIO, 1.0, MUCH, LITTLE, "INCONCLUSIVE"),
+    ("a candidate slower than a baseline kept waiting", RATIO, 1.5, MUCH, LITTLE, "FAIL"),
+    ("both kept waiting alike", RATIO, 1.5, MUCH, MUCH, "FAIL"),
+    ("a busy machine, where the generator took little", RATIO, 1.5, LITTLE, on_one_machine(20, 900), "FAIL"),
+    ("another machine", RATIO, 1.5, LITTLE, None, "FAIL"),
+    ("too slow by itself, and kept waiting", ALONE, 1.5, MUCH, MUCH, "INCONCLUSIVE"),
+    ("fast enough by itself, though kept waiting", ALONE, 1.0, MUCH, MUCH, "PASS"),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "gate", "ratio", "baseline", "candidate", "verdict"),
+    SHARED_MACHINES,
+    ids=[row[0] for row in SHARED_MACHINES],
+)
+def test_no_verdict_rests_on_what_the_generator_may_have_taken(
+    tmp_path: Path, what: str, gate: str, ratio: float, baseline: Any, candidate: Any, verdict: str
+) -> None:
+    write_both(tmp_path, ratio, repeats=5)
+    for name, sender in (("sata", baseline), ("nvme", candidate)):
+        for run in runs_of(tmp_path, name):
+            change(run, sender=sender)
+    _, found = compared(tmp_path, *gates_of(tmp_path, gate))
+    assert found["verdict"] == verdict, what
+    assert ("by the load generator's doing" in found["gates"][0]["says"]) == (verdict == "INCONCLUSIVE")
+    told = {run for each in found["findings"] if each["name"] == "shared-machine" for run in each["runs"]}
+    much = [name for name, sender in (("sata", baseline), ("nvme", candidate)) if sender is MUCH]
+    assert told == {run.name for name in much for run in runs_of(tmp_path, name)}
+
+
+def test_what_many_runs_have_in_common_is_said_of_the_first_three(tmp_path: Path) -> None:
+    write_both(tmp_path, repeats=5)
+    for run in (*runs_of(tmp_path, "sata"), *runs_of(tmp_path, "nvme")):
+        change(run, sender=MUCH)
+    arguments = ["compare", str(tmp_path), "--baseline", "sata", "--candidate", "nvme"]
+    printed = " ".join(CliRunner().invoke(main, arguments).stdout.split())
+    assert printed.count("was sent from the server's own machine") == 3
+    assert "warning: And 7 more problems of this kind." in printed
+
+
+def test_both_sides_stand_before_during_and_after_with_what_no_gate_names(tmp_path: Path) -> None:
+    write_both(tmp_path, 2.0, measures=[("image ready", 250.0)])
+    for path in runs_of(tmp_path, "nvme"):
+        add_events(
+            path, {"t_ns": 100000000, "event": "measure", "name": "image ready", "value": 50.0, "unit": "ms"}
+        )
+    found = judged(tmp_path)
+    assert not any("image ready" in each.gate.name for each in found.judged)
+    table = phase_table(found)
+    assert table is not None
+    rows = {row.name: row.cells for row in table.rows}
+    assert rows["replay: image ready, nvme"] == ["50 ms", "250 ms", "–", "5 ×"]
+    assert rows["replay: image ready, sata"] == ["–", "250 ms", "–", "–"]
+    assert rows["replay: p99.9, nvme"][1].startswith("10")
+    page = comparison_page(found)
+    assert "<td>replay: image ready, nvme</td><td>50 ms</td><td>250 ms</td>" in page
+
+
+def test_without_a_saturator_there_are_no_phases(tmp_path: Path) -> None:
+    write_both(tmp_path, saturator=None, measures=[("image ready", 250.0)])
+    assert phase_table(judged(tmp_path)) is None
+
+
+def test_a_measure_counts_in_the_phase_in_which_it_began(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    for path in runs_of(tmp_path, "sata") + runs_of(tmp_path, "nvme"):
+        add_events(
+            path, {"t_ns": 300000000, "event": "measure", "name": "save", "value": 150.0, "unit": "ms"}
+        )
+    gate = "gates:\n- {scenario: replay, phase: PHASE, metric: measure save, at_most_ratio: 2}\n"
+    assert "has no save during the saturator" in reasons(judged(tmp_path, gate.replace("PHASE", "during")))
+    assert judged(tmp_path, gate.replace("PHASE", "before")).verdict == "PASS"
+
+
+SAVED = "gates:\n- {scenario: replay, phase: during, metric: measure saved, at_most_ratio: 1.5}\n"
+
+
+def _with_saves(folder: Path, failed: dict[str, int], saves: int = 12) -> Comparison:
+    """Judge runs whose saves take 50 ms, but for the last ones of a side, which fail."""
+    write_both(folder)
+    for side in ("nvme", "sata"):
+        for path in runs_of(folder, side):
+            for number in range(1, saves + 1):
+                at = {"t_ns": 300_000_000 + number, "iteration": number}
+                fails = number > saves - failed.get(side, 0)
+                event = (
+                    {"event": "iteration failed", "took_ms": 20.0}
+                    if fails
+                    else {"event": "measure", "name": "saved", "value": 50.0, "unit": "ms"}
+                )
+                add_events(path, at | event)
+    return judged(folder, SAVED.replace("during", "whole"))
+
+
+def _named(found: Comparison) -> list[str]:
+    return [finding.label for finding in found.findings]
+
+
+def test_a_disk_on_which_saves_fail_gets_no_pass_for_saving(tmp_path: Path) -> None:
+    found = _with_saves(tmp_path, {"nvme": 5})
+    assert found.verdict == "INCONCLUSIVE", "its median alone, of what succeeded, would be as before"
+    assert "20 of 48 tries on nvme (42 %)" in reasons(found)
+    assert "none of 48 tries on sata" in reasons(found)
+    assert "A side that fails more is never the faster one" in reasons(found)
+    assert _named(found).count("failed-measures") == 1
+
+
+def test_where_most_saves_fail_the_gate_is_broken(tmp_path: Path) -> None:
+    found = _with_saves(tmp_path, {"nvme": 7})
+    assert found.verdict == "FAIL"
+    assert "censored" in _named(found)
+
+
+def test_failures_of_the_baseline_are_said_and_prevent_no_pass(tmp_path: Path) -> None:
+    found = _with_saves(tmp_path, {"sata": 5})
+    assert found.verdict == "PASS"
+    assert "failed-measures" in _named(found)
+
+
+def test_a_failure_in_hundreds_is_no_doubt(tmp_path: Path) -> None:
+    found = _with_saves(tmp_path, {"nvme": 1}, saves=120)
+    assert found.verdict == "PASS"
+    assert "failed-measures" not in _named(found)
+
+
+def test_failures_stand_beside_each_measure(tmp_path: Path) -> None:
+    _with_saves(tmp_path, {})
+    for path in runs_of(tmp_path, "sata"):
+        for number in (20, 21, 22):
+            add_events(path, {"t_ns": 10**8, "event": "iteration failed", "iteration": number, "took_ms": 1})
+        add_events(
+            path,
+            *(
+                {
+                    "t_ns": 10**8,
+                    "event": "measure",
+                    "name": "saved",
+                    "value": 5.0,
+                    "unit": "ms",
+                    "iteration": i,
+                }
+                for i in (1, 2)
+            ),
+        )
+    table = phase_table(judged(tmp_path, SAVED))
+    assert table is not None
+    rows = {row.name: row.cells for row in table.rows}
+    assert "failed)" in rows["replay: saved, sata"][0]
+    assert "failed)" not in rows["replay: saved, nvme"][0]

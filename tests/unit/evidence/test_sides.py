@@ -1,0 +1,308 @@
+"""False evidence and doubtful circumstances of two sides: they are said, or nothing is decided."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from plimsoll.analysis.evidence.finding import FindingKind
+from plimsoll.cli import main
+from plimsoll.rundir.check import records_sha256
+from plimsoll.rundir.read import RunDirectory
+from tests.support.comparable import REQUESTS, instant, judged, reasons, runs_of, write_both, write_comparable
+from tests.support.programs import ROOT
+from tests.support.rundir import change, records
+
+GATES = "gates:\n- {scenario: replay, metric: p99, at_most_ratio: 1.1}\n"
+
+
+def verdict(folder: Path, gates: str = GATES) -> dict[str, Any]:
+    """What the command says of sata and nvme in `folder`; its exit code is under `exit`."""
+    path = folder / "gates.yml"
+    path.write_text(gates)
+    line = [
+        "compare",
+        str(folder),
+        "--baseline",
+        "sata",
+        "--candidate",
+        "nvme",
+        "--gates",
+        str(path),
+        "--json",
+    ]
+    result = CliRunner().invoke(main, line)
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found | {"exit": result.exit_code}
+
+
+def names(found: dict[str, Any]) -> set[str]:
+    return {finding["name"] for finding in found["findings"]}
+
+
+def rewrite(path: Path, spoil: Callable[[np.ndarray], object]) -> None:
+    """Change the records of a run."""
+    data = (path / "requests.npy").read_bytes()
+    table = np.frombuffer(data[512:], dtype=records(0).dtype).copy()
+    spoil(table)
+    (path / "requests.npy").write_bytes(data[:512] + table.tobytes())
+
+
+def columns(part: slice, **values: int) -> Callable[[np.ndarray], object]:
+    def spoil(table: np.ndarray) -> None:
+        for name, value in values.items():
+            table[name][part] = value
+
+    return spoil
+
+
+def _all(folder: Path, backend: str, spoil: Callable[[np.ndarray], object]) -> None:
+    for path in runs_of(folder, backend):
+        rewrite(path, spoil)
+
+
+FAST = {"total_us": 300, "ttfb_us": 250}
+
+
+def _copies(folder: Path) -> None:
+    """One run of a side, four times."""
+    for side in ("sata", "nvme"):
+        first, *others = runs_of(folder, side)
+        for path in others:
+            facts = json.loads((path / "run.json").read_text())
+            shutil.rmtree(path)
+            shutil.copytree(first, path)
+            change(path, **{key: facts[key] for key in ("repeat", "started_at", "ended_at")})
+
+
+def _relabelled(folder: Path) -> None:
+    for one, other in zip(runs_of(folder, "sata"), runs_of(folder, "nvme"), strict=True):
+        shutil.copy(one / "requests.npy", other / "requests.npy")
+
+
+def _shards(folder: Path) -> None:
+    for number, path in enumerate(runs_of(folder)):
+        change(path, shard={"index": number, "of": 4, "segment": f"{number}/4:{number + 1}/4"})
+
+
+def _overlapping(folder: Path) -> None:
+    change(runs_of(folder)[0], ended_at=instant(9))
+
+
+def _badly_merged(folder: Path) -> None:
+    says = [{"level": "bad", "text": "instance 3 of 4 is missing"}]
+    change(runs_of(folder)[0], merged={"of": ["a", "b"], "placed_by": "started_at", "says": says})
+
+
+def _load(folder: Path, **settings: object) -> None:
+    for path in [*runs_of(folder, "sata"), *runs_of(folder)]:
+        same: dict[str, object] = {
+            "timeout_s": 60.0,
+            "max_connections": None,
+            "clients": "log",
+            "headers": {},
+            "program_version": "1",
+        }
+        changed = settings if "--nvme--" in path.name else {}
+        change(path, load={"digest": str(changed), "settings": same | changed})
+
+
+def _swapped(folder: Path) -> None:
+    """Two sides' records, each in the directory of the other."""
+
+    for path in [*runs_of(folder, "sata"), *runs_of(folder)]:
+        summary = json.loads((path / "summary.json").read_text())
+        summary["records_sha256"] = records_sha256(RunDirectory.open(path).requests)
+        (path / "summary.json").write_text(json.dumps(summary))
+    for one, other in zip(runs_of(folder, "sata"), runs_of(folder), strict=True):
+        kept = (one / "requests.npy").read_bytes()
+        shutil.copy(other / "requests.npy", one / "requests.npy")
+        (other / "requests.npy").write_bytes(kept)
+
+
+REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
+    ("one run of each side, copied into four folders", _copies, "copy"),
+    ("the baseline, copied and called the candidate", _relabelled, "copy"),
+    ("four unmerged shards of one run", _shards, "shard"),
+    ("two runs on one target at the same time", _overlapping, "overlap"),
+    ("what merge called bad", _badly_merged, "merged-badly"),
+    ("records of two backends, swapped", _swapped, "other-records"),
+    ("another time-out", lambda p: _load(p, timeout_s=1.0), "other-load"),
+    ("another cap on connections", lambda p: _load(p, max_connections=28), "other-load"),
+    ("clients spread", lambda p: _load(p, clients="proxies' spread over 250"), "other-load"),
+    ("another header", lambda p: _load(p, headers={"cookie": "9f86d0"}), "other-load"),
+]
+
+
+@pytest.mark.parametrize(("what", "spoil", "name"), REFUSED, ids=[row[0] for row in REFUSED])
+@pytest.mark.parametrize("ratio", [1.0, 5.0], ids=["would pass", "would fail"])
+def test_nothing_is_decided_on_false_runs(
+    tmp_path: Path, what: str, spoil: Callable[[Path], object], name: str, ratio: float
+) -> None:
+    spoil(write_both(tmp_path, ratio))
+    found = verdict(tmp_path)
+    assert found["exit"] == 3, what
+    assert name in names(found)
+    assert {gate["verdict"] for gate in found["gates"]} == {"INCONCLUSIVE"}
+    found_texts = [finding for finding in found["findings"] if finding["name"] == name]
+    assert all(finding["runs"] and finding["remedy"] for finding in found_texts)
+
+
+def test_failures_under_another_load_show_nothing(tmp_path: Path) -> None:
+    _load(write_both(tmp_path), timeout_s=1.0)
+    _all(tmp_path, "nvme", columns(slice(0, REQUESTS // 2), status=500, **FAST))
+    found = verdict(tmp_path)
+    assert found["verdict"] == "INCONCLUSIVE"
+    assert names(found) >= {"other-load", "more-failures"}
+
+
+def test_another_version_is_a_doubt(tmp_path: Path) -> None:
+    _load(write_both(tmp_path), program_version="2")
+    found = verdict(tmp_path)
+    assert found["verdict"] == "PASS"
+    assert "other-version" in names(found)
+
+
+def test_true_evidence_has_no_finding(tmp_path: Path) -> None:
+    _load(write_both(tmp_path))
+    found = verdict(tmp_path)
+    assert (found["verdict"], found["findings"]) == ("PASS", [])
+
+
+def test_a_run_of_another_backend_is_no_copy(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    write_comparable(tmp_path / "runs" / "0099", "xfs", 1, 99, 50.0)
+    shutil.copy(runs_of(tmp_path)[0] / "requests.npy", tmp_path / "runs" / "0099" / "requests.npy")
+    assert verdict(tmp_path)["findings"] == []
+
+
+def _same_clock(folder: Path) -> None:
+    for path in (folder / "runs").iterdir():
+        change(path, started_at=instant(0), ended_at=None)
+
+
+def _no_clock(folder: Path) -> None:
+    change(runs_of(folder)[0], started_at=None)
+
+
+def _always_first(folder: Path) -> None:
+    for backend, place in (("sata", 0), ("nvme", 1)):
+        for repeat, path in enumerate(runs_of(folder, backend)):
+            change(
+                path, started_at=instant(4 * repeat + 2 * place), ended_at=instant(4 * repeat + 2 * place + 1)
+            )
+
+
+def _one_after_the_other(folder: Path) -> None:
+    for backend, place in (("sata", 0), ("nvme", 100)):
+        for repeat, path in enumerate(runs_of(folder, backend)):
+            change(path, started_at=instant(place + 2 * repeat), ended_at=instant(place + 2 * repeat + 1))
+
+
+def _numbers(folder: Path) -> None:
+    for number, path in enumerate(sorted((folder / "runs").iterdir())):
+        change(path, experiment={"name": "move", "run": 8 - number, "of": 8})
+
+
+def _download(folder: Path, tail: float, called: str = "download") -> None:
+    load = {"digest": "d", "settings": {"scenario": "download"}}
+    write_both(folder, scenario=called, first=100, load=load)
+    for path in runs_of(folder):
+        if called in path.name:
+            data = records(REQUESTS, total_us=int(1000 * tail))
+            (path / "requests.npy").write_bytes((path / "requests.npy").read_bytes()[:512] + data.tobytes())
+
+
+def _emulated(folder: Path) -> None:
+    for path in runs_of(folder):
+        change(path, storage={"emulated": "like a rotating disk", "facts": {"kernel": "6.2"}})
+
+
+DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
+    ("all began at once", _same_clock, "say that they began at once, so their order is not known"),
+    ("one does not say when", _no_clock, "do not all say when they began"),
+    ("the baseline always first", _always_first, "baseline came first in every repeat"),
+    ("one side after the other", _one_after_the_other, "All runs of the baseline came first"),
+    (
+        "two at the same time",
+        lambda p: change(runs_of(p)[0], ended_at=instant(9), target={"url": "http://another"}),
+        "had ended: they disturbed",
+    ),
+    (
+        "it ended before the run began",
+        lambda p: change(runs_of(p)[1], ended_at=instant(-9)),
+        "ended before it began",
+    ),
+    ("the clock was set", _numbers, "began in another order than their experiment's"),
+    ("the download differs", lambda p: _download(p, 1.2), "The control experiment differs"),
+    ("another scenario has no gate", lambda p: None, "No gate looks at visitors"),
+    ("emulated storage", _emulated, "nvme is emulated (like a rotating disk)"),
+    (
+        "another generator",
+        lambda p: change(runs_of(p)[0], host={"hostname": "elsewhere"}),
+        "The load came from different machines",
+    ),
+    (
+        "another version of it",
+        lambda p: change(runs_of(p)[0], program={"name": "replay", "version": "9"}),
+        "not of one load: program_version (0.1.0 / 9) differ",
+    ),
+    (
+        "runs that are still to come",
+        lambda p: change(runs_of(p)[0], experiment={"name": "m", "run": 1, "of": 40}),
+        "of its 40 runs. To look early",
+    ),
+]
+
+
+REPLAY_GATES = "gates:\n- {scenario: replay, phase: during, at_most_ratio: 1.1}\n"
+
+
+@pytest.mark.parametrize(("what", "spoil", "says"), DOUBTFUL, ids=[row[0] for row in DOUBTFUL])
+def test_doubts_are_said(tmp_path: Path, what: str, spoil: Callable[[Path], object], says: str) -> None:
+    write_both(tmp_path)
+    if "no gate" in what:
+        write_both(tmp_path, scenario="visitors", first=50)
+    spoil(tmp_path)
+    found = judged(tmp_path, REPLAY_GATES)
+    assert any(says in warning for warning in found.warnings), found.warnings
+    assert found.verdict == "PASS", "a warning forbids no verdict"
+
+
+@pytest.mark.parametrize("called", ["download", "control"])
+def test_the_control_experiment_is_no_gate_and_quiet_where_it_agrees(tmp_path: Path, called: str) -> None:
+    write_both(tmp_path)
+    _download(tmp_path, 1.01, called)
+    found = judged(tmp_path)
+    assert {each.gate.scenario for each in found.judged} == {"replay"}
+    assert found.warnings == []
+
+
+def test_gates_may_ask_for_runs_that_alternate(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    gates = "interleaved: true\n" + REPLAY_GATES
+    assert judged(tmp_path, gates).verdict == "PASS"
+    _one_after_the_other(tmp_path)
+    assert judged(tmp_path, REPLAY_GATES).verdict == "PASS"
+    found = judged(tmp_path, gates)
+    assert found.verdict == "INCONCLUSIVE"
+    assert "do not alternate in time" in reasons(found)
+
+
+def test_the_table_of_findings_is_that_of_the_enum() -> None:
+    text = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").split("## All findings")[1]
+    rows = re.findall(r"^\| `(.+?)` \| (\w+) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)
+    assert [tuple(row) for row in rows] == [
+        (kind.label, kind.level.value, kind.meaning, kind.remedy) for kind in FindingKind
+    ]
+
+
+def test_every_name_is_one_kind() -> None:
+    names = [kind.label for kind in FindingKind]
+    assert len(set(names)) == len(names)
