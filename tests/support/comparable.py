@@ -1,5 +1,7 @@
 """Small experiments whose truth is known, nights of them, and compare, regress and signoff on them."""
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.analysis.compare.comparison import Comparison, compare
 from plimsoll.cli import main
-from tests.support.rundir import records, write_run
+from tests.support.rundir import change_records, records, write_run
 
 START = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
 REQUESTS = 1500
@@ -80,6 +82,12 @@ def runs_of(folder: Path, backend: str = "nvme") -> list[Path]:
     return sorted((folder / "runs").glob(f"*--{backend}--*"))
 
 
+def change_side(folder: Path, backend: str, part: slice = slice(None), **columns: Any) -> None:
+    """Change columns of the records of one backend's runs."""
+    for path in runs_of(folder, backend):
+        change_records(path, part, **columns)
+
+
 def separated(folder: Path, ratio: float = 1.0, repeats: int = 4) -> tuple[Path, Path]:
     """Two folders, one side each, the candidate's runs after all of the baseline's."""
     random = np.random.default_rng(1)
@@ -101,6 +109,24 @@ def judged(folder: Path, gates: str = "") -> Comparison:
 
 def reasons(found: Comparison) -> str:
     return " ".join(each.verdict.says for each in found.judged)
+
+
+def compare_json(folder: Path, gates: str = "", *words: str | Path) -> dict[str, Any]:
+    """Compare sata with nvme by the command; return its JSON, and its exit code as `exit`."""
+    if gates:
+        words = ("--gates", write_gates(folder, gates), *words)
+    result = CliRunner().invoke(main, ["compare", *map(str, (folder, *BACKENDS, "--json", *words))])
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found | {"exit": result.exit_code}
+
+
+def gated(*gates: str, keys: str = "") -> str:
+    """Return a gates.yml of `keys` and these gates on the replay."""
+    return f"{keys}gates:\n" + "".join(f"- {{scenario: replay, {gate}}}\n" for gate in gates)
+
+
+def finding_names(found: Mapping[str, Any]) -> set[str]:
+    return {finding["name"] for finding in found["findings"]}
 
 
 # Nights of an experiment, whose tail is known.
@@ -181,6 +207,12 @@ def sign_off(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["signoff", *map(str, arguments)])
 
 
+def sign_off_in(folder: Path, *further: str | Path) -> Result:
+    """Sign the folder's `experiment` off as its `signed`."""
+    words = ("--gates", write_gates(folder), "--out", folder / "signed", *further)
+    return sign_off(folder / "experiment", *BACKENDS, *words)
+
+
 def write_gates(folder: Path, text: str = GATES) -> Path:
     path = folder / "limits.yml"
     path.write_text(text)
@@ -190,12 +222,15 @@ def write_gates(folder: Path, text: str = GATES) -> Path:
 def signed_off(folder: Path, *further: str | Path, ratio: float = 1.0) -> Path:
     """Write an experiment and its sign-off; return the sign-off's folder."""
     write_both(folder / "experiment", ratio)
-    out = folder / "signed"
-    result = sign_off(
-        folder / "experiment", *BACKENDS, "--gates", write_gates(folder), "--out", out, *further
-    )
+    result = sign_off_in(folder, *further)
     assert result.exit_code in (0, 1), result.output
-    return out
+    return folder / "signed"
+
+
+def visible_words(signed: Path) -> str:
+    """Return the words of a sign-off's page, without its scripts."""
+    body = (signed / "signoff.html").read_text(encoding="utf-8").split("<body>")[1]
+    return " ".join(re.sub(r"<[^>]*>", " ", body.split('<script type="application/json"')[0]).split())
 
 
 def pdf_of(*pages: str) -> bytes:

@@ -302,3 +302,7 @@ def add_events(path: Path, *events: dict[str, Any]) -> None:
     lines = "".join(json.dumps(event) + "\n" for event in events)
     with (path / "events.jsonl").open("a") as file:
         file.write(lines)
+
+
+def measure_event(name: str, value: Any, t_ns: int, unit: str = "ms", **more: Any) -> dict[str, Any]:
+    return {"t_ns": t_ns, "event": "measure", "name": name, "value": value, "unit": unit, **more}

@@ -131,6 +131,15 @@ def change(path: Path, **keys: Any) -> None:
     (path / "run.json").write_text(json.dumps(facts | keys))
 
 
+def change_records(path: Path, part: slice = slice(None), **columns: Any) -> None:
+    """Change columns of a run's records, of all or of a part of them."""
+    data = bytearray((path / "requests.npy").read_bytes())
+    table = np.frombuffer(data, list(COLUMNS.items()), offset=len(header()))
+    for name, values in columns.items():
+        table[name][part] = values
+    (path / "requests.npy").write_bytes(data)
+
+
 def traffic(
     seconds: int = 600, rate: float = 60.0, seed: int = 1, stall_s: tuple[float, float] = (0, 0)
 ) -> np.ndarray:

@@ -52,11 +52,11 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("why", "told", "environment", "wanted"), ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.parametrize(("why", "settings", "environment", "wanted"), ROWS, ids=[row[0] for row in ROWS])
 def test_who_wins(
-    why: str, told: dict[str, object], environment: dict[str, str], wanted: dict[str, object]
+    why: str, settings: dict[str, object], environment: dict[str, str], wanted: dict[str, object]
 ) -> None:
-    found = find_defaults(top, "top", {"go": told}, environment)
+    found = find_defaults(top, "top", {"go": settings}, environment)
     assert default_map(found, "top") == ({"go": wanted} if wanted else {}), why
 
 
@@ -82,18 +82,20 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("why", "told", "environment", "says"), WRONG, ids=[row[0] for row in WRONG])
-def test_what_is_refused(why: str, told: dict[str, object], environment: dict[str, str], says: str) -> None:
+@pytest.mark.parametrize(("why", "settings", "environment", "says"), WRONG, ids=[row[0] for row in WRONG])
+def test_what_is_refused(
+    why: str, settings: dict[str, object], environment: dict[str, str], says: str
+) -> None:
     with pytest.raises(SettingsError) as error:
-        find_defaults(top, "top", told, environment)
+        find_defaults(top, "top", settings, environment)
     assert says in str(error.value), why
 
 
 def test_a_command_takes_what_the_file_says_and_a_flag_wins() -> None:
     write("[lab.check]\nno-probe = true\n[init]\nname = 'FILE'\n")
-    said = ["init", "--log=x", "--site=own", "--disks=a=/a", "--duration=2h", "--limits=10%", "--no-probe"]
-    assert "--name: FILE: must be lower-case" in run(*said).output
-    done = run(*said, "--name", "flag")
+    words = ["init", "--log=x", "--site=own", "--disks=a=/a", "--duration=2h", "--limits=10%", "--no-probe"]
+    assert "--name: FILE: must be lower-case" in run(*words).output
+    done = run(*words, "--name", "flag")
     assert done.exit_code == 0, done.output
     assert run("lab", "check", "lab.yml").exit_code == 0
 

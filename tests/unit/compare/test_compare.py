@@ -4,13 +4,20 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from tests.support.comparable import runs_of, separated, write_both
+from tests.support.comparable import (
+    BACKENDS,
+    compare_json,
+    gated,
+    runs_of,
+    separated,
+    write_both,
+    write_gates,
+)
 from tests.support.programs import DOCS
 from tests.support.rundir import change
 from tests.unit.report.test_page import HOSTILE, _figures
@@ -21,7 +28,7 @@ def run(*arguments: str | Path) -> Result:
 
 
 def test_it_passes(tmp_path: Path) -> None:
-    result = run(write_both(tmp_path), "--baseline", "sata", "--candidate", "nvme")
+    result = run(write_both(tmp_path), *BACKENDS)
     assert result.exit_code == 0
     first, _, heading, *rows = result.stdout.splitlines()
     *rows, empty, claim, rest = rows
@@ -42,7 +49,7 @@ def test_it_passes(tmp_path: Path) -> None:
 
 
 def test_it_fails_and_says_where(tmp_path: Path) -> None:
-    result = run(write_both(tmp_path, 1.5), "--baseline", "sata", "--candidate", "nvme")
+    result = run(write_both(tmp_path, 1.5), *BACKENDS)
     assert result.exit_code == 1
     assert result.stdout.startswith("FAIL: nvme against sata: 4 limits checked, 2 passed, 2 failed.")
     assert (
@@ -77,7 +84,7 @@ def test_wrong_usage(what: str, arguments: list[str], says: str) -> None:
 
 
 def test_json_has_all_of_it(tmp_path: Path) -> None:
-    result = run(write_both(tmp_path, 1.5), "--baseline", "sata", "--candidate", "nvme", "--json")
+    result = run(write_both(tmp_path, 1.5), *BACKENDS, "--json")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     documented = set(re.findall(r"`(\w+)`", _section("The JSON")))
@@ -102,7 +109,7 @@ def test_a_difference_in_tuning_is_never_hidden(tmp_path: Path) -> None:
                 {"key": "zfs.zfs_txg_timeout", "was": "5", "set": "1"},
             ]
             change(path, storage={"clone": {"driver": "static"}, "facts": {}, "tuning": tuning})
-    result = run(folder, "--baseline", "sata", "--candidate", "nvme", "--json", "--html", tmp_path / "x.html")
+    result = run(folder, *BACKENDS, "--json", "--html", tmp_path / "x.html")
     found = json.loads(result.stdout)["differences"]
     assert found == [{"key": "tuning.vm.swappiness", "baseline": "60", "candidate": "10"}]
     assert "tuning.vm.swappiness" in (tmp_path / "x.html").read_text(encoding="utf-8")
@@ -113,7 +120,7 @@ def test_a_saturator_that_began_again_is_a_caution(tmp_path: Path) -> None:
     path = runs_of(folder, "nvme")[0] / "events.jsonl"
     retry = {"t_ns": 300_000_000, "event": "zfs-send retry", "error": "pool is busy"}
     path.write_text(path.read_text() + json.dumps(retry) + "\n")
-    result = run(folder, "--baseline", "sata", "--candidate", "nvme", "--json")
+    result = run(folder, *BACKENDS, "--json")
     (found,) = [each for each in json.loads(result.stdout)["findings"] if each["name"] == "saturator-retried"]
     assert found["level"] == "warn"
     assert "had zfs-send fail and begin again 1 time" in found["text"]
@@ -133,7 +140,7 @@ def _section(title: str) -> str:
 
 def test_the_page_begins_with_the_verdict(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    result = run(write_both(tmp_path, 1.5), "--baseline", "sata", "--candidate", "nvme", "--html", page)
+    result = run(write_both(tmp_path, 1.5), *BACKENDS, "--html", page)
     assert result.exit_code == 1
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>")
@@ -186,25 +193,16 @@ def test_hostile_names_are_text_on_the_page(tmp_path: Path) -> None:
     assert "<img" not in raw
 
 
-def compared(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
-    arguments = ["compare", str(folder), "--baseline", "sata", "--candidate", "nvme", "--json", *more]
-    result = CliRunner().invoke(main, arguments)
-    return result.exit_code, json.loads(result.stdout)
-
-
 def test_the_page_says_what_these_runs_would_have_found(tmp_path: Path) -> None:
     write_both(tmp_path)
     page = tmp_path / "page.html"
-    compared(tmp_path, "--html", str(page))
+    compare_json(tmp_path, "", "--html", page)
     text = page.read_text(encoding="utf-8")
     assert "4 runs a side that lie as far apart as these find in 4 of 5 cases" in text
     assert "only stalls that come in more than 53 % of runs" in text
 
 
 HOSTILE_NAME = "<b>|x|\x1b[31m@all ]]>\n# y\ufffe"
-
-
-NAMES = ["--baseline", "sata", "--candidate", "nvme"]
 
 
 def write_documents(command: str, folder: Path, *words: str | Path) -> Result:
@@ -218,12 +216,11 @@ def cases(folder: Path, kind: str = "") -> list[ET.Element]:
 
 
 @pytest.mark.parametrize(
-    ("why", "slower", "failures", "code"),
-    [("every limit is kept", 1.0, 0, 0), ("two are broken", 1.5, 2, 1)],
+    ("why", "slower", "failures", "code"), [("every limit is kept", 1.0, 0, 0), ("two are broken", 1.5, 2, 1)]
 )
 def test_a_case_a_limit(tmp_path: Path, why: str, slower: float, failures: int, code: int) -> None:
-    ran = write_documents("compare", tmp_path, write_both(tmp_path / "runs", slower), *NAMES)
-    assert ran.exit_code == code, why
+    result = write_documents("compare", tmp_path, write_both(tmp_path / "runs", slower), *BACKENDS)
+    assert result.exit_code == code, why
     found = cases(tmp_path, "failure")
     assert len(found) == failures, why
     assert all("50 % slower" in str(one.get("message")) for one in found)
@@ -237,8 +234,8 @@ def test_a_case_a_limit(tmp_path: Path, why: str, slower: float, failures: int, 
 
 
 def test_what_cannot_be_told_is_an_error_and_never_a_silent_pass(tmp_path: Path) -> None:
-    ran = write_documents("compare", tmp_path, *separated(tmp_path / "runs", repeats=3))
-    assert ran.exit_code == 3
+    result = write_documents("compare", tmp_path, *separated(tmp_path / "runs", repeats=3))
+    assert result.exit_code == 3
     errors = cases(tmp_path, "error")
     assert [one.get("type") for one in errors][:4] == ["inconclusive"] * 4
     assert "a verdict takes 4: 1 more" in str(errors[0].get("message"))
@@ -249,8 +246,8 @@ def test_hostile_names_are_text_in_the_documents(tmp_path: Path) -> None:
     folder = write_both(tmp_path / "runs")
     for path in runs_of(folder, "nvme"):
         change(path, backend=HOSTILE_NAME)
-    ran = write_documents("compare", tmp_path, folder, "--baseline", "sata", "--candidate", HOSTILE_NAME)
-    assert ran.exit_code == 0, ran.output
+    result = write_documents("compare", tmp_path, folder, "--baseline", "sata", "--candidate", HOSTILE_NAME)
+    assert result.exit_code == 0, result.output
     assert cases(tmp_path)
     for name in ("junit.xml", "summary.md"):
         text = (tmp_path / name).read_text()
@@ -268,23 +265,19 @@ def _table(path: Path) -> list[str]:
 
 def test_a_folder_in_their_place_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "junit.xml").mkdir()
-    for command in (["compare"], ["signoff", "--gates", str(_gates()), "--out", str(tmp_path / "out")]):
-        ran = CliRunner().invoke(
-            main, [*command, str(tmp_path / "none"), "--junit", str(tmp_path / "junit.xml")]
-        )
-        assert ran.exit_code == 2
-        assert "junit.xml: is a directory; give the name of a file" in ran.output
-
-
-def _gates() -> Path:
-    return DOCS.parent / "examples" / "gates.yml"
+    gates = DOCS.parent / "examples" / "gates.yml"
+    for command in (["compare"], ["signoff", "--gates", gates, "--out", tmp_path / "out"]):
+        words = [*command, tmp_path / "none", "--junit", tmp_path / "junit.xml"]
+        result = CliRunner().invoke(main, [*map(str, words)])
+        assert result.exit_code == 2
+        assert "junit.xml: is a directory; give the name of a file" in result.output
 
 
 def test_a_signoff_writes_them_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
-    folder, gates, out = write_both(tmp_path / "runs"), tmp_path / "gates.yml", tmp_path / "signed"
-    gates.write_text("gates:\n  - {scenario: replay, metric: p99.9, at_most_ratio: 1.1}\n")
-    ran = write_documents("signoff", tmp_path, folder, *NAMES, "--gates", gates, "--out", out)
-    assert ran.exit_code == 0, ran.output
+    gates = write_gates(tmp_path, gated("metric: p99.9, at_most_ratio: 1.1"))
+    sides, out = (write_both(tmp_path / "runs"), *BACKENDS), tmp_path / "signed"
+    result = write_documents("signoff", tmp_path, *sides, "--gates", gates, "--out", out)
+    assert result.exit_code == 0, result.output
     assert {str(one.get("classname")) for one in cases(tmp_path)} == {"plimsoll.signoff"}
     assert (tmp_path / "summary.md").read_text().startswith("# Plimsoll: PASS\n")

@@ -5,9 +5,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -17,16 +15,21 @@ from plimsoll.cli import main
 from plimsoll.common.errors import PlimsollError
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import (
+    BACKENDS,
     REQUESTS,
+    compare_json,
+    finding_names,
+    gated,
     judged,
     reasons,
     runs_of,
     separated,
     write_both,
     write_comparable,
+    write_gates,
 )
-from tests.support.experiment import FAST, SLOW, write_experiment
-from tests.support.rundir import change, records, write_run
+from tests.support.experiment import FAST, SLOW, add_events, write_experiment
+from tests.support.rundir import change, change_records
 
 
 @pytest.mark.parametrize(
@@ -84,10 +87,7 @@ SELECTED: list[tuple[str, Callable[[Path], list[Path]], tuple[str | None, str | 
 
 @pytest.mark.parametrize(("what", "make", "names"), SELECTED, ids=[row[0] for row in SELECTED])
 def test_sides(
-    tmp_path: Path,
-    what: str,
-    make: Callable[[Path], list[Path]],
-    names: tuple[str | None, str | None],
+    tmp_path: Path, what: str, make: Callable[[Path], list[Path]], names: tuple[str | None, str | None]
 ) -> None:
     found = compare(make(tmp_path), *names)
     assert found.verdict == "PASS", what
@@ -105,7 +105,7 @@ def test_single_runs_can_be_compared_and_decide_nothing(tmp_path: Path) -> None:
 REFUSED: list[tuple[str, Callable[[Path], list[Path]], tuple[str | None, str | None], str]] = [
     ("there is no such folder", lambda p: [p / "x", p], (None, None), "does not exist"),
     ("it is empty", lambda p: [p, p], (None, None), "is not a run directory and contains none"),
-    ("a file", lambda p: [_file(p), p], (None, None), "is a file"),
+    ("a file", lambda p: [_written(p / "file", ""), p], (None, None), "is a file"),
     (
         "one side",
         lambda p: [write_both(p)],
@@ -121,7 +121,12 @@ REFUSED: list[tuple[str, Callable[[Path], list[Path]], tuple[str | None, str | N
         "no run of the backend xfs; it has nvme, sata",
     ),
     ("the same twice", lambda p: [write_both(p)], ("sata", "sata"), "is on both sides"),
-    ("a run that is damaged, by name", lambda p: [_damaged(p), p], (None, None), "is not JSON"),
+    (
+        "a run that is damaged, by name",
+        lambda p: [_written(runs_of(write_both(p))[0] / "run.json", "{").parent, p],
+        (None, None),
+        "is not JSON",
+    ),
 ]
 
 
@@ -138,38 +143,9 @@ def test_sides_that_cannot_be(
     assert says in str(refused.value), what
 
 
-def _file(folder: Path) -> Path:
-    (folder / "file").write_text("")
-    return folder / "file"
-
-
-def _damaged(folder: Path) -> Path:
-    path = runs_of(write_both(folder))[0]
-    (path / "run.json").write_text("{")
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text)
     return path
-
-
-def _truncate(path: Path, to: int) -> None:
-    data = (path / "requests.npy").read_bytes()
-    (path / "requests.npy").write_bytes(data[:to])
-
-
-def _events(path: Path, *lines: str) -> None:
-    with (path / "events.jsonl").open("a") as file:
-        file.write("".join(line + "\n" for line in lines))
-
-
-def _late(path: Path) -> None:
-    table = records(REQUESTS, lag_us=9000)
-    write_run(
-        path, table, summary={"requests": {"sent": REQUESTS}}, **json.loads((path / "run.json").read_text())
-    )
-
-
-def _impossible(path: Path) -> None:
-    table = records(REQUESTS)
-    table["due_ns"][3] = -1
-    (path / "requests.npy").write_bytes((path / "requests.npy").read_bytes()[:512] + table.tobytes())
 
 
 UNFIT: list[tuple[str, Callable[[Path], object], str]] = [
@@ -187,16 +163,20 @@ UNFIT: list[tuple[str, Callable[[Path], object], str]] = [
     ),
     (
         "the generator was late, and nobody said so",
-        _late,
+        lambda p: change_records(p, lag_us=9000, total_us=1000),
         "its own lag is 9 ms of 10 ms at p99, 9 ms of 10 ms at p99.9. Use a lower speed",
     ),
     ("no summary", lambda p: (p / "summary.json").unlink(), "summary.json is missing"),
-    ("half of the records are gone", lambda p: _truncate(p, 512 + 68 * 700), "1,500 requests were sent, and"),
-    ("all of them are", lambda p: _truncate(p, 512), "holds no request"),
-    ("the header is", lambda p: _truncate(p, 20), "holds no request"),
+    (
+        "half of the records are gone",
+        lambda p: os.truncate(p / "requests.npy", 512 + 68 * 700),
+        "1,500 requests were sent, and",
+    ),
+    ("all of them are", lambda p: os.truncate(p / "requests.npy", 512), "holds no request"),
+    ("the header is", lambda p: os.truncate(p / "requests.npy", 20), "holds no request"),
     (
         "the last record is cut off",
-        lambda p: _truncate(p, 512 + 68 * REQUESTS - 5),
+        lambda p: os.truncate(p / "requests.npy", 512 + 68 * REQUESTS - 5),
         "1,500 requests were sent",
     ),
     ("the file of records is missing", lambda p: (p / "requests.npy").unlink(), "requests.npy is missing"),
@@ -208,11 +188,11 @@ UNFIT: list[tuple[str, Callable[[Path], object], str]] = [
     ("run.json is missing", lambda p: (p / "run.json").unlink(), "run.json is missing"),
     ("another format", lambda p: change(p, format=2), "is of format 2"),
     ("a time that is no figure", lambda p: change(p, warmup_s=float("nan")), "warmup_s"),
-    ("an impossible instant", _impossible, "impossible instant"),
+    ("an impossible instant", lambda p: change_records(p, slice(3, 4), due_ns=-1), "impossible instant"),
     (
         "the saturator gave up",
-        lambda p: _events(
-            p, '{"t_ns": 900000000, "event": "zfs-send", "phase": "stop", "error": "no space"}'
+        lambda p: add_events(
+            p, {"t_ns": 900_000_000, "event": "zfs-send", "phase": "stop", "error": "no space"}
         ),
         "had idle disks from then on when zfs-send gave up (no space)",
     ),
@@ -238,13 +218,8 @@ UNFIT: list[tuple[str, Callable[[Path], object], str]] = [
     ("it has no saturator", lambda p: (p / "events.jsonl").write_text(""), "saturator (zfs-send / none)"),
     ("another scenario", lambda p: change(p, scenario="visitors"), "3 runs of replay, and a verdict takes 4"),
     ("one is missing", lambda p: shutil.rmtree(p), "3 runs of replay, and a verdict takes 4"),
-    ("all is warm-up", lambda p: _warm(p), "every request belongs to the warm-up"),
+    ("all is warm-up", lambda p: change_records(p, flags=8), "every request belongs to the warm-up"),
 ]
-
-
-def _warm(path: Path) -> None:
-    data = (path / "requests.npy").read_bytes()[:512] + records(REQUESTS, flags=8).tobytes()
-    (path / "requests.npy").write_bytes(data)
 
 
 @pytest.mark.parametrize("ratio", [1.0, 5.0], ids=["would pass", "would fail"])
@@ -292,10 +267,8 @@ def test_a_scenario_that_one_side_lacks_is_never_passed(tmp_path: Path) -> None:
 def test_errors_fail_however_fast_they_come(tmp_path: Path) -> None:
     write_both(tmp_path)
     for number, path in enumerate(runs_of(tmp_path)):
-        data = records(REQUESTS, total_us=500)
-        data["status"][: 60 + number] = 500
-        data["logged_status"] = 0
-        (path / "requests.npy").write_bytes((path / "requests.npy").read_bytes()[:512] + data.tobytes())
+        change_records(path, total_us=500, logged_status=0)
+        change_records(path, slice(60 + number), status=500)
     found = judged(tmp_path)
     assert [each.verdict.outcome for each in found.judged] == ["FAIL", "FAIL", "FAIL", "FAIL"]
     assert found.exit_code == 1
@@ -303,53 +276,45 @@ def test_errors_fail_however_fast_they_come(tmp_path: Path) -> None:
 
 def test_two_sides_that_fail_alike_are_not_compared_by_how_fast_they_did(tmp_path: Path) -> None:
     write_both(tmp_path, ratio=0.5, errors=10, timeout_s=30.0)
-    gates = tmp_path / "gates.yml"
-    gates.write_text("gates:\n- {scenario: replay, metric: p99.9, at_most_ratio: 1.1}\n")
-    done = CliRunner().invoke(
-        main, ["compare", str(tmp_path), "--baseline", "sata", "--candidate", "nvme", "--gates", str(gates)]
-    )
+    gates = write_gates(tmp_path, gated("metric: p99.9, at_most_ratio: 1.1"))
+    done = CliRunner().invoke(main, ["compare", str(tmp_path), *BACKENDS, "--gates", str(gates)])
     assert done.exit_code == 3, done.output
-    said = " ".join(done.output.split())
-    assert "its p99.9 is one of them: all that is known is that it is at least 30 s" in said
-    assert "the figure is a failure's: it is at least the time-out, and has no ratio" in said
+    text = " ".join(done.output.split())
+    assert "its p99.9 is one of them: all that is known is that it is at least 30 s" in text
+    assert "the figure is a failure's: it is at least the time-out, and has no ratio" in text
 
 
 def test_a_candidate_that_alone_fails_so_often_is_worse(tmp_path: Path) -> None:
     write_both(tmp_path, timeout_s=30.0)
     for path in runs_of(tmp_path):
-        table = np.fromfile(path / "requests.npy", dtype=records(0).dtype, offset=512)
-        table["error"][:10] = 5
-        (path / "requests.npy").write_bytes((path / "requests.npy").read_bytes()[:512] + table.tobytes())
-    gates = tmp_path / "gates.yml"
-    gates.write_text("gates:\n- {scenario: replay, metric: p99.9, at_most_ratio: 100}\n")
-    done = CliRunner().invoke(
-        main, ["compare", str(tmp_path), "--baseline", "sata", "--candidate", "nvme", "--gates", str(gates)]
-    )
-    assert done.exit_code == 1, done.output
+        change_records(path, slice(10), error=5)
+    assert compare_json(tmp_path, gated("metric: p99.9, at_most_ratio: 100"))["exit"] == 1
 
 
 def test_further_looks_are_remembered_and_spend_what_is_left(tmp_path: Path) -> None:
     write_both(tmp_path, 1.08, 4)
-    assert compared(tmp_path)[1]["look"] == 1
-    assert compared(tmp_path)[1]["look"] == 1, "the same runs are the same look"
+    assert compare_json(tmp_path)["look"] == 1
+    assert compare_json(tmp_path)["look"] == 1, "the same runs are the same look"
     write_both(tmp_path, 1.08, 6)
-    found = compared(tmp_path)[1]
+    found = compare_json(tmp_path)
     assert found["look"] == 2
-    assert "another-look" in [each["name"] for each in found["findings"]]
+    assert "another-look" in finding_names(found)
     write_both(tmp_path, 1.08, 8)
-    assert compared(tmp_path)[1]["look"] == 3
+    assert compare_json(tmp_path)["look"] == 3
     assert len(json.loads((tmp_path / LOOKS_FILE).read_text())["looks"]) == 3
 
 
 def test_a_second_look_has_to_be_surer(tmp_path: Path) -> None:
     """The runs are the same; that they were decided on before, when they were fewer, is all that differs."""
     for folder, looked in ((tmp_path / "once", False), (tmp_path / "twice", True)):
-        write_both(folder, 1.35, 4, spread=lambda side, repeat: 1 + 0.1 * ((repeat * 7 + side * 3) % 5))
-        if looked:
-            compared(folder)
-        write_both(folder, 1.35, 5, spread=lambda side, repeat: 1 + 0.1 * ((repeat * 7 + side * 3) % 5))
-    gates = gates_of(tmp_path, "metric: p99.9, at_most_ratio: 1.1")
-    once, twice = (compared(tmp_path / each, *gates)[1]["gates"][0] for each in ("once", "twice"))
+        for repeats in (4, 5):
+            write_both(
+                folder, 1.35, repeats, spread=lambda side, repeat: 1 + 0.1 * ((repeat * 7 + side * 3) % 5)
+            )
+            if looked and repeats == 4:
+                compare_json(folder)
+    gates = gated("metric: p99.9, at_most_ratio: 1.1", keys="answers: false\n")
+    once, twice = (compare_json(tmp_path / each, gates)["gates"][0] for each in ("once", "twice"))
     assert once["p_fail"] == twice["p_fail"]
     assert 0.0061 < once["p_fail"] <= 0.0429
     assert (once["verdict"], twice["verdict"]) == ("FAIL", "INCONCLUSIVE")
@@ -358,7 +323,7 @@ def test_a_second_look_has_to_be_surer(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     write_both(tmp_path)
     (tmp_path / f".{LOOKS_FILE}.{os.getpid()}.new").mkdir()  # in the way of what is written
-    found = compared(tmp_path)[1]
+    found = compare_json(tmp_path)
     assert found["verdict"] == "PASS"
     assert any("This look was not remembered" in warning for warning in found["warnings"])
 
@@ -366,8 +331,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
 def test_a_damaged_memory_of_looks_is_no_first_look(tmp_path: Path) -> None:
     write_both(tmp_path)
     (tmp_path / LOOKS_FILE).write_text("{")
-    arguments = ["compare", str(tmp_path), "--baseline", "sata", "--candidate", "nvme"]
-    result = CliRunner().invoke(main, arguments)
+    result = CliRunner().invoke(main, ["compare", str(tmp_path), *BACKENDS])
     assert result.exit_code == 2
     assert "it is unknown how often these runs were decided on" in result.stderr
 
@@ -390,17 +354,3 @@ LOOKS: list[tuple[str, list[DecisionLook], DecisionLook, int]] = [
 @pytest.mark.parametrize(("what", "before", "look", "number"), LOOKS, ids=[row[0] for row in LOOKS])
 def test_the_number_of_a_look(what: str, before: list[DecisionLook], look: DecisionLook, number: int) -> None:
     assert number_look(look, before) == number, what
-
-
-def compared(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
-    arguments = ["compare", str(folder), "--baseline", "sata", "--candidate", "nvme", "--json", *more]
-    result = CliRunner().invoke(main, arguments)
-    return result.exit_code, json.loads(result.stdout)
-
-
-def gates_of(folder: Path, *gates: str) -> tuple[str, str]:
-    path = folder / "gates.yml"
-    path.write_text(
-        "answers: false\ngates:\n" + "".join(f"- {{scenario: replay, {gate}}}\n" for gate in gates)
-    )
-    return "--gates", str(path)

@@ -1,28 +1,20 @@
 """From values to verdicts: what has to hold whatever the values are, what is claimed, and what is found."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.compare.decision import Outcome, Question, decide, overall
-from plimsoll.cli import main
-from tests.support.comparable import write_both
+from tests.support.comparable import compare_json, gated, write_both
 
 RUNS = st.lists(st.floats(0.5, 2000), min_size=4, max_size=6)
-
-
 SLOWER = st.lists(st.floats(1.0, 30.0), min_size=6, max_size=6)
-
-
 RANK: dict[Outcome, int] = {"PASS": 0, "INCONCLUSIVE": 1, "FAIL": 2}
 
 
@@ -105,8 +97,6 @@ def test_the_order_of_runs_that_are_no_pairs_changes_nothing(asked: list[Questio
 
 
 CLEAR = [10.0, 10.2, 9.9, 10.1]
-
-
 VERDICTS: list[tuple[str, Question, Outcome, str]] = [
     ("the same is kept", Question("at_most_ratio", 1.1, CLEAR, [10.05, 9.95, 10.15, 10.0]), "PASS", "faster"),
     ("twice as slow", Question("at_most_ratio", 1.1, CLEAR, [20.0, 21, 22, 20]), "FAIL", "2.1 times as slow"),
@@ -204,7 +194,7 @@ def test_the_verdict_on_all(outcomes: list[Outcome], whole: Outcome) -> None:
 
 
 def test_a_pass_says_what_it_does_not_exclude(tmp_path: Path) -> None:
-    _, found = compared(write_both(tmp_path, repeats=5))
+    found = compare_json(write_both(tmp_path, repeats=5))
     passed = [gate for gate in found["gates"] if gate["verdict"] == "PASS" and gate["metric"] != "answers"]
     assert passed
     for gate in passed:
@@ -222,8 +212,8 @@ def test_the_power_is_that_of_these_runs(tmp_path: Path, repeats: int, says: str
         repeats=repeats,
         spread=lambda side, repeat: math.exp(0.8 * ((repeat * 7 + side * 3) % 5 - 2)),
     )
-    gates = gates_of(tmp_path, "metric: p99.9, at_most_ratio: 1.1")
-    one, other = (compared(folder, *gates)[1]["gates"][0] for folder in (quiet, noisy))
+    gates = gated("metric: p99.9, at_most_ratio: 1.1", keys="answers: false\n")
+    one, other = (compare_json(folder, gates)["gates"][0] for folder in (quiet, noisy))
     for gate in (one, other):
         assert says in gate["power"]
         assert "(FAIL), or ×" in gate["power"]
@@ -232,17 +222,3 @@ def test_the_power_is_that_of_these_runs(tmp_path: Path, repeats: int, says: str
         assert 1.1 < one["fails_from"] < 1.3
         assert other["fails_from"] > 3
         assert other["passes_to"] == pytest.approx(1.1**2 / other["fails_from"])
-
-
-def compared(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
-    arguments = ["compare", str(folder), "--baseline", "sata", "--candidate", "nvme", "--json", *more]
-    result = CliRunner().invoke(main, arguments)
-    return result.exit_code, json.loads(result.stdout)
-
-
-def gates_of(folder: Path, *gates: str) -> tuple[str, str]:
-    path = folder / "gates.yml"
-    path.write_text(
-        "answers: false\ngates:\n" + "".join(f"- {{scenario: replay, {gate}}}\n" for gate in gates)
-    )
-    return "--gates", str(path)

@@ -1,6 +1,7 @@
 """gates.yml, its metrics and their limits: which there are, what they read of a run, and what is refused."""
 
 import json
+import math
 import re
 import sys
 from importlib import import_module
@@ -31,6 +32,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import (
     BACKENDS,
+    gated,
     judged,
     reasons,
     regress,
@@ -38,8 +40,10 @@ from tests.support.comparable import (
     sign_off,
     write_both,
     write_comparable,
+    write_gates,
     write_night,
 )
+from tests.support.experiment import add_events, measure_event
 from tests.support.programs import DOCS
 from tests.support.rundir import load_records
 
@@ -146,34 +150,27 @@ FIGURES: list[tuple[str, str, str]] = [
 @pytest.mark.parametrize(("what", "gate", "says"), FIGURES, ids=[row[0] for row in FIGURES])
 def test_figures_that_are_not_there(tmp_path: Path, what: str, gate: str, says: str) -> None:
     write_both(tmp_path, measures=[("save", 1.0), ("none", 0.0)])
-    _events(
-        runs_of(tmp_path)[0], '{"t_ns": 5, "event": "measure", "name": "save", "value": NaN, "unit": "ms"}'
-    )
-    found = judged(tmp_path, f"gates:\n- {{scenario: replay, {gate}}}\n")
+    add_events(runs_of(tmp_path)[0], measure_event("save", math.nan, 5))
+    found = judged(tmp_path, gated(gate))
     assert found.verdict == "INCONCLUSIVE", what
     assert says in reasons(found)
-
-
-def _events(path: Path, *lines: str) -> None:
-    with (path / "events.jsonl").open("a") as file:
-        file.write("".join(line + "\n" for line in lines))
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(0.0, "PASS"), (29_000.0, "PASS"), (31_000.0, "FAIL")])
 def test_an_outage_that_there_was_not_keeps_a_limit_in_ms(tmp_path: Path, value: float, verdict: str) -> None:
     write_both(tmp_path, repeats=6, measures=[("outage: members", value)])
-    gate = '{scenario: replay, metric: "measure outage: members", at_most_ms: 30000}'
-    assert judged(tmp_path, f"gates:\n- {gate}\n").verdict == verdict
-    both = gate.replace("}", ", at_most_ratio: 2}")
-    assert judged(tmp_path, f"gates:\n- {both}\n").verdict == (verdict if value else "INCONCLUSIVE")
+    gate = 'metric: "measure outage: members", at_most_ms: 30000'
+    assert judged(tmp_path, gated(gate)).verdict == verdict
+    both = gated(f"{gate}, at_most_ratio: 2")
+    assert judged(tmp_path, both).verdict == (verdict if value else "INCONCLUSIVE")
 
 
 def test_absolute_limits(tmp_path: Path) -> None:
     write_both(tmp_path, repeats=6)
-    gates = "gates:\n- {scenario: replay, at_most_ms: %s, at_most_ratio: 1.1}\n"
-    assert [judged(tmp_path, gates % ms).verdict for ms in (60, 40)] == ["PASS", "FAIL"]
-    found = judged(tmp_path, gates % 50)
-    assert found.verdict == "INCONCLUSIVE"
+    low, high, found = (
+        judged(tmp_path, gated(f"at_most_ms: {ms}, at_most_ratio: 1.1")) for ms in (40, 60, 50)
+    )
+    assert (low.verdict, high.verdict, found.verdict) == ("FAIL", "PASS", "INCONCLUSIVE")
     assert [each.verdict.outcome for each in found.judged] == ["PASS", "INCONCLUSIVE", "PASS"]
 
 
@@ -267,51 +264,36 @@ def test_a_toy_metric_gets_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(str(tmp_path))
     toy = import_module("toy_metric")
     monkeypatch.delitem(sys.modules, "toy_metric")
-    gates = tmp_path / "gates.yml"
-    gates.write_text("gates:\n- {scenario: replay, metric: request count, at_most_ratio: 1.1}\n")
-    arguments = ["compare", str(write_both(tmp_path / "both")), "--baseline", "sata", "--candidate", "nvme"]
-    unknown = CliRunner().invoke(main, [*arguments, "--gates", str(gates)])
+    gates = write_gates(tmp_path, gated("metric: request count, at_most_ratio: 1.1"))
+    arguments = ["compare", str(write_both(tmp_path / "both")), *BACKENDS, "--gates", str(gates)]
+    unknown = CliRunner().invoke(main, arguments)
     assert (
         "must be one of p99.9, p99, p95, p90, p50, mean, error share, answers, stalls over N ms, measure NAME"
         in unknown.stderr
     )
     monkeypatch.setattr(metrics, "METRICS", [*metrics.METRICS, toy.RequestCount()])
-    result = CliRunner().invoke(main, [*arguments, "--gates", str(gates)])
+    result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     assert " ".join(result.stdout.splitlines()[3].split()) == (
         "PASS replay whole: request count 1,500 requests 1,500 requests × 1.00 × 1.00 … × 1.00 ≤ × 1.10 4 v 4"
     )
-    gates.write_text("gates:\n- {scenario: replay, metric: request count, at_most_ms: 5}\n")
-    wrong = CliRunner().invoke(main, [*arguments, "--gates", str(gates)])
+    write_gates(tmp_path, gated("metric: request count, at_most_ms: 5"))
+    wrong = CliRunner().invoke(main, arguments)
     assert "at_most_ms: is not a limit of request count: give at_most_ratio" in wrong.stderr
 
 
 SAVED = [("article saved", 40.0)]
-
-
 AS_WRITTEN = {"stalls over N ms": "stalls over 500 ms", "measure NAME": "measure article saved"}
-
-
 LIMITS = {AS_WRITTEN.get(name, name): metric.limits for metric in METRICS for name in metric.names}
-
-
 GATES: list[dict[str, Any]] = [
     {"scenario": "replay", "metric": name} | dict.fromkeys(limits, 0.5) for name, limits in LIMITS.items()
 ]
-
-
 ROWS = [name for name, limits in LIMITS.items() for _ in limits]
 
 
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_both(tmp_path_factory.mktemp("every-limit"), measures=SAVED)
-
-
-def gates_file(folder: Path, gates: list[dict[str, Any]]) -> Path:
-    path = folder / "gates.yml"
-    path.write_text(json.dumps({"gates": gates}))
-    return path
 
 
 def documents(folder: Path) -> list[str]:
@@ -325,7 +307,8 @@ def rows(result: Result) -> list[str]:
 
 
 def test_compare_judges_every_limit(experiment: Path, tmp_path: Path) -> None:
-    words = ["compare", str(experiment), *BACKENDS, "--gates", str(gates_file(tmp_path, GATES))]
+    gates = write_gates(tmp_path, json.dumps({"gates": GATES}))
+    words = ["compare", str(experiment), *BACKENDS, "--gates", str(gates)]
     result = CliRunner().invoke(main, [*words, *documents(tmp_path)])
     assert rows(result) == [*(metric_of(name).label(name) for name in ROWS), "answers"]
 
@@ -335,8 +318,8 @@ def test_signoff_says_what_every_limit_allows(
     experiment: Path, tmp_path: Path, gate: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
-    out = tmp_path / "signed"
-    result = sign_off(experiment, *BACKENDS, "--gates", gates_file(tmp_path, [gate]), "--out", out)
+    gates, out = write_gates(tmp_path, json.dumps({"gates": [gate]})), tmp_path / "signed"
+    result = sign_off(experiment, *BACKENDS, "--gates", gates, "--out", out)
     assert result.exit_code in (0, 1, 3), repr(result.exception)
     page = (out / "signoff.html").read_text(encoding="utf-8")
     allowed = {"at_most_ms": "<td>At most 0.5 ms.</td>", "at_most_ratio": "<td>At most 0.5 times as "}
@@ -347,7 +330,7 @@ def test_signoff_says_what_every_limit_allows(
 def test_regress_judges_every_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plimsoll.analysis.regress.judge.BASELINE_NIGHTS", 4)
     nights = [write_night(tmp_path, number, {"nvme": 40}, measures=SAVED) for number in range(8)]
-    history, gates = tmp_path / "history.sqlite", gates_file(tmp_path, GATES)
+    history, gates = tmp_path / "history.sqlite", write_gates(tmp_path, json.dumps({"gates": GATES}))
     regress(history, *nights[:4], "--set-baseline", "latest")
     result = regress(history, *nights[4:], "--gates", gates, *documents(tmp_path))
     assert rows(result) == ROWS

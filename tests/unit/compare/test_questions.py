@@ -1,7 +1,7 @@
 """From measured runs to questions: which gates are asked, at which counts, and what forbids an answer."""
 
-import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,16 @@ from plimsoll.cli import main
 from plimsoll.rundir.events import FELT
 from plimsoll.rundir.records import Records
 from tests.support.comparable import (
+    BACKENDS,
+    compare_json,
+    gated,
     instant,
     judged,
     reasons,
     runs_of,
     write_both,
 )
-from tests.support.experiment import add_events, write_scripted_experiment
+from tests.support.experiment import add_events, measure_event, write_scripted_experiment
 from tests.support.rundir import change, records, write_run
 
 
@@ -56,11 +59,7 @@ def test_what_is_asked_of_short_runs(
     write_both(tmp_path, count=count, measures=measures)
     found = judged(tmp_path)
     asked = [f"{each.gate.phase} {each.gate.metric}" for each in found.judged]
-    assert [
-        each
-        for each in asked
-        if "error" not in each and "answers" not in each and "during measure" not in each
-    ] == metrics
+    assert [each for each in asked if not re.search("error|answers|during measure", each)] == metrics
     assert all(each.verdict.outcome == "PASS" for each in found.judged)
 
 
@@ -68,27 +67,13 @@ def test_what_is_asked_of_short_runs(
 def test_an_upgrade_is_judged_by_how_long_it_took(tmp_path: Path, felt: str) -> None:
     for run in write_scripted_experiment(tmp_path, ["upgrade-wordpress"]):
         if felt:
-            value = {"name": f"{felt}visitors", "value": 900_000.0, "unit": "ms", "iteration": 1}
-            add_events(run, {"t_ns": 1, "event": "measure", **value})
+            add_events(run, measure_event(f"{felt}visitors", 900_000.0, 1, iteration=1))
     found = compare([tmp_path], "nvme-mirror", "rotating")
     assert "measure upgrade" in [each.gate.metric for each in found.judged]
 
 
+RATIO, ALONE = "metric: p99.9, at_most_ratio: 1.1", "metric: p99.9, at_most_ms: 60"
 Shape = Callable[[np.random.Generator, str, int], Records]
-
-
-def compared(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
-    arguments = ["compare", str(folder), "--baseline", "sata", "--candidate", "nvme", "--json", *more]
-    result = CliRunner().invoke(main, arguments)
-    return result.exit_code, json.loads(result.stdout)
-
-
-def gates_of(folder: Path, *gates: str) -> tuple[str, str]:
-    path = folder / "gates.yml"
-    path.write_text(
-        "answers: false\ngates:\n" + "".join(f"- {{scenario: replay, {gate}}}\n" for gate in gates)
-    )
-    return "--gates", str(path)
 
 
 def experiment(folder: Path, shape: Shape, repeats: int = 4, seed: int = 1) -> Path:
@@ -98,18 +83,20 @@ def experiment(folder: Path, shape: Shape, repeats: int = 4, seed: int = 1) -> P
         for place, backend in enumerate(("sata", "nvme") if repeat % 2 else ("nvme", "sata")):
             at = 2 * (repeat - 1) + place
             table = shape(random, backend, repeat)
-            summary = {"requests": {"total": len(table), "sent": len(table)}, "duration_s": 60}
             write_run(
                 folder / "runs" / f"{at + 1:04d}-replay--{backend}--{repeat}",
                 table,
-                summary=summary,
-                scenario="replay",
+                summary={"requests": {"total": len(table), "sent": len(table)}, "duration_s": 60},
                 backend=backend,
                 repeat=repeat,
                 started_at=instant(2 * at),
                 ended_at=instant(2 * at + 1),
             )
     return folder
+
+
+def only(gate: str) -> str:
+    return gated(gate, keys="answers: false\n")
 
 
 def requests(random: np.random.Generator, count: int, rate: float = 100.0) -> Records:
@@ -138,8 +125,7 @@ def test_few_requests_are_compared_with_as_few(tmp_path: Path, what: str, fewer:
             ),
             seed=seed,
         )
-        _, found = compared(folder, *gates_of(folder, "metric: p99.9, at_most_ratio: 1.0"))
-        (gate,) = found["gates"]
+        (gate,) = compare_json(folder, only("metric: p99.9, at_most_ratio: 1.0"))["gates"]
         passed += gate["verdict"] == "PASS"
         assert "Compared at 1,000 requests of each run, of the 1,000 to 10,000" in gate["says"], what
     assert passed <= 3, what
@@ -147,7 +133,7 @@ def test_few_requests_are_compared_with_as_few(tmp_path: Path, what: str, fewer:
 
 def test_equal_counts_stay_as_they_are(tmp_path: Path) -> None:
     folder = experiment(tmp_path, lambda random, *_: requests(random, 3000))
-    _, found = compared(folder, *gates_of(folder, "metric: p99.9, at_most_ratio: 1.1"))
+    found = compare_json(folder, only(RATIO))
     assert "Compared at" not in found["gates"][0]["says"]
 
 
@@ -171,15 +157,15 @@ def stalling(which: int) -> Shape:
 
 
 def test_one_run_that_stalls_is_no_pass(tmp_path: Path) -> None:
-    gates = gates_of(tmp_path, "metric: p99, at_most_ratio: 1.1")
-    code, found = compared(experiment(tmp_path / "stalls", stalling(2), 6), *gates)
-    assert (code, found["verdict"]) == (3, "INCONCLUSIVE")
+    gates = only("metric: p99, at_most_ratio: 1.1")
+    found = compare_json(experiment(tmp_path / "stalls", stalling(2), 6), gates)
+    assert (found["exit"], found["verdict"]) == (3, "INCONCLUSIVE")
     (gate,) = found["gates"]
     assert "1 of the candidate's 6 runs stalled: in 0003-replay--nvme--2" in gate["says"]
     assert gate["p_pass"] <= 0.05, "the runs' p99 alone would have been a PASS"
     (finding,) = [each for each in found["findings"] if each["name"] == "rare-stalls"]
     assert finding["runs"] == ["0003-replay--nvme--2"]
-    assert compared(experiment(tmp_path / "none", stalling(0), 6), *gates)[1]["verdict"] == "PASS"
+    assert compare_json(experiment(tmp_path / "none", stalling(0), 6), gates)["verdict"] == "PASS"
 
 
 def test_a_stall_keeps_no_broken_limit_from_failing(tmp_path: Path) -> None:
@@ -189,7 +175,7 @@ def test_a_stall_keeps_no_broken_limit_from_failing(tmp_path: Path) -> None:
         return table
 
     folder = experiment(tmp_path, slower, 6)
-    assert compared(folder, *gates_of(folder, "metric: p99, at_most_ratio: 1.1"))[1]["verdict"] == "FAIL"
+    assert compare_json(folder, only("metric: p99, at_most_ratio: 1.1"))["verdict"] == "FAIL"
 
 
 STALL_GATES: list[tuple[str, int, int, str, str]] = [
@@ -212,10 +198,8 @@ def test_the_gate_on_rare_stalls(
             table["total_us"][50:80] += 900_000
         return table
 
-    folder = experiment(tmp_path, shape, repeats)
-    gates = gates_of(folder, "metric: stalls over 500 ms, at_most_share_of_runs: 0.1")
-    _, found = compared(folder, *gates)
-    (gate,) = found["gates"]
+    gates = only("metric: stalls over 500 ms, at_most_share_of_runs: 0.1")
+    (gate,) = compare_json(experiment(tmp_path, shape, repeats), gates)["gates"]
     assert gate["verdict"] == verdict, what
     assert says in gate["says"], what
     assert gate["test"] == "binomial"
@@ -235,11 +219,6 @@ def on_one_machine(ran_ms: float, waited_ms: float) -> dict[str, Any]:
 
 
 MUCH, LITTLE = on_one_machine(600, 450), on_one_machine(600, 20)
-
-
-RATIO, ALONE = "metric: p99.9, at_most_ratio: 1.1", "metric: p99.9, at_most_ms: 60"
-
-
 SHARED_MACHINES: list[tuple[str, str, float, Any, Any, str]] = [
     ("a slow candidate kept waiting may be the generator's doing", RATIO, 1.5, LITTLE, MUCH, "INCONCLUSIVE"),
     ("a candidate that is no slower though kept waiting", RATIO, 1.0, LITTLE, MUCH, "PASS"),
@@ -265,20 +244,19 @@ def test_no_verdict_rests_on_what_the_generator_may_have_taken(
     for name, sender in (("sata", baseline), ("nvme", candidate)):
         for run in runs_of(tmp_path, name):
             change(run, sender=sender)
-    _, found = compared(tmp_path, *gates_of(tmp_path, gate))
+    found = compare_json(tmp_path, only(gate))
     assert found["verdict"] == verdict, what
     assert ("by the load generator's doing" in found["gates"][0]["says"]) == (verdict == "INCONCLUSIVE")
-    told = {run for each in found["findings"] if each["name"] == "shared-machine" for run in each["runs"]}
+    named = {run for each in found["findings"] if each["name"] == "shared-machine" for run in each["runs"]}
     much = [name for name, sender in (("sata", baseline), ("nvme", candidate)) if sender is MUCH]
-    assert told == {run.name for name in much for run in runs_of(tmp_path, name)}
+    assert named == {run.name for name in much for run in runs_of(tmp_path, name)}
 
 
 def test_what_many_runs_have_in_common_is_said_of_the_first_three(tmp_path: Path) -> None:
     write_both(tmp_path, repeats=5)
-    for run in (*runs_of(tmp_path, "sata"), *runs_of(tmp_path, "nvme")):
+    for run in runs_of(tmp_path, "*"):
         change(run, sender=MUCH)
-    arguments = ["compare", str(tmp_path), "--baseline", "sata", "--candidate", "nvme"]
-    printed = " ".join(CliRunner().invoke(main, arguments).stdout.split())
+    printed = " ".join(CliRunner().invoke(main, ["compare", str(tmp_path), *BACKENDS]).stdout.split())
     assert printed.count("was sent from the server's own machine") == 3
     assert "warning: And 7 more problems of this kind." in printed
 
@@ -286,9 +264,7 @@ def test_what_many_runs_have_in_common_is_said_of_the_first_three(tmp_path: Path
 def test_both_sides_stand_before_during_and_after_with_what_no_gate_names(tmp_path: Path) -> None:
     write_both(tmp_path, 2.0, measures=[("image ready", 250.0)])
     for path in runs_of(tmp_path, "nvme"):
-        add_events(
-            path, {"t_ns": 100000000, "event": "measure", "name": "image ready", "value": 50.0, "unit": "ms"}
-        )
+        add_events(path, measure_event("image ready", 50.0, 10**8))
     found = judged(tmp_path)
     assert not any("image ready" in each.gate.name for each in found.judged)
     table = phase_table(found)
@@ -308,33 +284,30 @@ def test_without_a_saturator_there_are_no_phases(tmp_path: Path) -> None:
 
 def test_a_measure_counts_in_the_phase_in_which_it_began(tmp_path: Path) -> None:
     write_both(tmp_path)
-    for path in runs_of(tmp_path, "sata") + runs_of(tmp_path, "nvme"):
-        add_events(
-            path, {"t_ns": 300000000, "event": "measure", "name": "save", "value": 150.0, "unit": "ms"}
-        )
-    gate = "gates:\n- {scenario: replay, phase: PHASE, metric: measure save, at_most_ratio: 2}\n"
-    assert "has no save during the saturator" in reasons(judged(tmp_path, gate.replace("PHASE", "during")))
-    assert judged(tmp_path, gate.replace("PHASE", "before")).verdict == "PASS"
-
-
-SAVED = "gates:\n- {scenario: replay, phase: during, metric: measure saved, at_most_ratio: 1.5}\n"
+    for path in runs_of(tmp_path, "*"):
+        add_events(path, measure_event("save", 150.0, 3 * 10**8))
+    during, before = (
+        judged(tmp_path, gated(f"phase: {phase}, metric: measure save, at_most_ratio: 2"))
+        for phase in ("during", "before")
+    )
+    assert "has no save during the saturator" in reasons(during)
+    assert before.verdict == "PASS"
 
 
 def _with_saves(folder: Path, failed: dict[str, int], saves: int = 12) -> Comparison:
     """Judge runs whose saves take 50 ms, but for the last ones of a side, which fail."""
     write_both(folder)
     for side in ("nvme", "sata"):
+        good = saves - failed.get(side, 0)
+        events = [measure_event("saved", 50.0, 300_000_000 + n, iteration=n) for n in range(1, good + 1)]
+        events += [_failed(300_000_000 + n, n) for n in range(good + 1, saves + 1)]
         for path in runs_of(folder, side):
-            for number in range(1, saves + 1):
-                at = {"t_ns": 300_000_000 + number, "iteration": number}
-                fails = number > saves - failed.get(side, 0)
-                event = (
-                    {"event": "iteration failed", "took_ms": 20.0}
-                    if fails
-                    else {"event": "measure", "name": "saved", "value": 50.0, "unit": "ms"}
-                )
-                add_events(path, at | event)
-    return judged(folder, SAVED.replace("during", "whole"))
+            add_events(path, *events)
+    return judged(folder, gated("phase: whole, metric: measure saved, at_most_ratio: 1.5"))
+
+
+def _failed(t_ns: int, iteration: int) -> dict[str, Any]:
+    return {"t_ns": t_ns, "event": "iteration failed", "iteration": iteration, "took_ms": 20.0}
 
 
 def _named(found: Comparison) -> list[str]:
@@ -371,23 +344,9 @@ def test_a_failure_in_hundreds_is_no_doubt(tmp_path: Path) -> None:
 def test_failures_stand_beside_each_measure(tmp_path: Path) -> None:
     _with_saves(tmp_path, {})
     for path in runs_of(tmp_path, "sata"):
-        for number in (20, 21, 22):
-            add_events(path, {"t_ns": 10**8, "event": "iteration failed", "iteration": number, "took_ms": 1})
-        add_events(
-            path,
-            *(
-                {
-                    "t_ns": 10**8,
-                    "event": "measure",
-                    "name": "saved",
-                    "value": 5.0,
-                    "unit": "ms",
-                    "iteration": i,
-                }
-                for i in (1, 2)
-            ),
-        )
-    table = phase_table(judged(tmp_path, SAVED))
+        add_events(path, *(_failed(10**8, iteration) for iteration in (20, 21, 22)))
+        add_events(path, *(measure_event("saved", 5.0, 10**8, iteration=iteration) for iteration in (1, 2)))
+    table = phase_table(judged(tmp_path, gated("phase: during, metric: measure saved, at_most_ratio: 1.5")))
     assert table is not None
     rows = {row.name: row.cells for row in table.rows}
     assert "failed)" in rows["replay: saved, sata"][0]

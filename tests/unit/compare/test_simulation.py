@@ -54,8 +54,8 @@ def test_pooling_requests_makes_false_alarms() -> None:
 def test_the_document_has_the_rates_that_come_out(table: str) -> None:
     stated, found = _rows(_documented(table)), _rows(list(TABLES[table](COMPARISONS)))
     assert [row[0] for row in stated] == [row[0] for row in found]
-    for (name, said), (_, came) in zip(stated, found, strict=True):
-        assert said == pytest.approx(came, abs=3.0), name
+    for (name, shares), (_, simulated) in zip(stated, found, strict=True):
+        assert shares == pytest.approx(simulated, abs=3.0), name
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -38,7 +38,7 @@ def _write_run(folder: Path, number: int, side: int, repeat: int, crowd: str) ->
     }
     for place, member in enumerate(MEMBERS):
         tail_ms = 50 * STEADY[(repeat + 2 * side) % len(STEADY)] + place
-        told: dict[str, Any] = {
+        together: dict[str, Any] = {
             "run": run,
             "entry": "rush",
             "member": member,
@@ -54,7 +54,7 @@ def _write_run(folder: Path, number: int, side: int, repeat: int, crowd: str) ->
             count=1500 + place,  # so that none is a copy of another
             experiment={"name": "lab", "run": number, "of": 8},
             target={"url": "http://clone"},
-            together=told,
+            together=together,
         )
     (folder / "runs" / run / "together.json").write_text(json.dumps({"format": 1, "members": MEMBERS}))
 

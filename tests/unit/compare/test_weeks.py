@@ -36,22 +36,22 @@ def sides(folder: Path, days: int, images: float, factor: float, **facts: Any) -
 def test_verdicts(
     why: str, days: int, images: float, factor: float, code: int, verdict: str, tmp_path: Path
 ) -> None:
-    told = compare(*sides(tmp_path, days, images, factor), "--json")
-    assert told.exit_code == code, why + told.output
-    said = json.loads(told.output)
-    assert (said["verdict"], said["kind"]) == (verdict, "accesslogs"), why
+    result = compare(*sides(tmp_path, days, images, factor), "--json")
+    assert result.exit_code == code, why + result.output
+    found = json.loads(result.output)
+    assert (found["verdict"], found["kind"]) == (verdict, "accesslogs"), why
     for name in ("p50", "p99"):
-        assert said["ratios"][name]["estimate"] == pytest.approx(factor, rel=0.08)
-    assert said["claim"] == CLAIM
+        assert found["ratios"][name]["estimate"] == pytest.approx(factor, rel=0.08)
+    assert found["claim"] == CLAIM
     if days < 14:
-        assert "before has 7 days; a verdict takes 14" in said["reasons"][0]
+        assert "before has 7 days; a verdict takes 14" in found["reasons"][0]
 
 
 def test_the_text_says_what_is_compared_and_what_it_does_not_claim(tmp_path: Path) -> None:
-    told = compare(*sides(tmp_path, 14, 0.1, 1.0))
-    assert told.output.startswith("PASS: after against before, from access logs\n")
-    for said in ("p99.9", "67,200 requests of 14 days", "in the 336 cells", "were not an experiment"):
-        assert said in told.output
+    result = compare(*sides(tmp_path, 14, 0.1, 1.0))
+    assert result.output.startswith("PASS: after against before, from access logs\n")
+    for words in ("p99.9", "67,200 requests of 14 days", "in the 336 cells", "were not an experiment"):
+        assert words in result.output
 
 
 @pytest.mark.parametrize(
@@ -73,18 +73,18 @@ def test_the_text_says_what_is_compared_and_what_it_does_not_claim(tmp_path: Pat
     ],
 )
 def test_what_forbids_a_verdict(why: str, facts: dict[str, Any], says: str, tmp_path: Path) -> None:
-    told = compare(*sides(tmp_path, 14, 0.5, 1.0, **facts))
-    assert told.exit_code == 3, why
-    assert says in " ".join(told.output.split()), told.output
+    result = compare(*sides(tmp_path, 14, 0.5, 1.0, **facts))
+    assert result.exit_code == 3, why
+    assert says in " ".join(result.output.split()), result.output
 
 
 def test_more_failures_forbid_a_verdict(tmp_path: Path) -> None:
     before = write_imported(tmp_path / "before", BEFORE, even_requests(14, 0.5, 1.0, 1))
     after = write_imported(tmp_path / "after", AFTER, even_requests(14, 0.5, 0.5, 2, failures=0.02))
-    told = compare(before, after)
-    assert told.exit_code == 3
-    assert "of the requests of after failed" in told.output
-    assert "There is no p99:" in told.output
+    result = compare(before, after)
+    assert result.exit_code == 3
+    assert "of the requests of after failed" in result.output
+    assert "There is no p99:" in result.output
 
 
 def test_several_runs_of_a_side_are_its_weeks_and_routes_go_by_name(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_several_runs_of_a_side_are_its_weeks_and_routes_go_by_name(tmp_path: Pa
     )
     (later / "run").rename(tmp_path / "before" / "later")
     after = write_imported(tmp_path / "after", AFTER, even_requests(14, 0.2, 1.0, 2))
-    told = compare(tmp_path / "before", after, "--json")
-    assert told.exit_code == 0, told.output
-    assert json.loads(told.output)["baseline"]["days"] == 14
+    result = compare(tmp_path / "before", after, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["baseline"]["days"] == 14
 
 
 def test_hours_are_those_of_a_time_zone_whose_clocks_change(tmp_path: Path) -> None:
@@ -112,26 +112,26 @@ def test_hours_are_those_of_a_time_zone_whose_clocks_change(tmp_path: Path) -> N
         write_imported(tmp_path / "after", AFTER, after),
     )
     for words, cells in (((), 154), (("--time-zone", "Europe/Berlin"), 168)):
-        said = json.loads(compare(*paths, "--json", *words).output)
-        assert said["cells"] == cells, said["reasons"]
+        found = json.loads(compare(*paths, "--json", *words).output)
+        assert found["cells"] == cells, found["reasons"]
 
 
 def test_there_is_no_such_zone(tmp_path: Path) -> None:
-    told = compare(*sides(tmp_path, 1, 0.5, 1.0), "--time-zone", "Mars/Olympus")
-    assert told.exit_code == 2
-    assert "Mars/Olympus is not a time zone" in told.output
+    result = compare(*sides(tmp_path, 1, 0.5, 1.0), "--time-zone", "Mars/Olympus")
+    assert result.exit_code == 2
+    assert "Mars/Olympus is not a time zone" in result.output
 
 
 def test_gates_and_a_page_are_not_for_logs(tmp_path: Path) -> None:
-    told = compare(*sides(tmp_path, 1, 0.5, 1.0), "--html", tmp_path / "page.html")
-    assert told.exit_code == 2
-    assert "without --gates, --html, --junit and --markdown" in told.output
+    result = compare(*sides(tmp_path, 1, 0.5, 1.0), "--html", tmp_path / "page.html")
+    assert result.exit_code == 2
+    assert "without --gates, --html, --junit and --markdown" in result.output
 
 
 def test_a_log_and_a_load_test_are_not_of_one_load(tmp_path: Path) -> None:
     log = write_imported(tmp_path / "log", BEFORE, even_requests(1, 0.5, 1.0, 1), scenario="replay")
     replay = write_run(tmp_path / "replay" / "run", even_requests(1, 0.5, 1.0, 2), backend="b").parent
-    told = compare(log, replay)
-    assert told.exit_code == 3
-    for said in ("is not a load test", "are not of one load"):
-        assert said in " ".join(told.output.split())
+    result = compare(log, replay)
+    assert result.exit_code == 3
+    for words in ("is not a load test", "are not of one load"):
+        assert words in " ".join(result.output.split())

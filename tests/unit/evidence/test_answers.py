@@ -1,130 +1,75 @@
 """Wrong answers never win, whatever mix of requests either side has."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from plimsoll.analysis.evidence.answers import side_findings
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.statistics.routes import RouteAnswers
-from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
-from tests.support.comparable import REQUESTS, runs_of, write_both
-from tests.support.rundir import change, records
+from tests.support.comparable import (
+    REQUESTS,
+    change_side,
+    compare_json,
+    finding_names,
+    gated,
+    runs_of,
+    write_both,
+)
+from tests.support.rundir import change, change_records, load_records
 
-GATES = "gates:\n- {scenario: replay, metric: p99, at_most_ratio: 1.1}\n"
-
-
-def verdict(folder: Path, gates: str = GATES) -> dict[str, Any]:
-    """What the command says of sata and nvme in `folder`; its exit code is under `exit`."""
-    path = folder / "gates.yml"
-    path.write_text(gates)
-    line = [
-        "compare",
-        str(folder),
-        "--baseline",
-        "sata",
-        "--candidate",
-        "nvme",
-        "--gates",
-        str(path),
-        "--json",
-    ]
-    result = CliRunner().invoke(main, line)
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found | {"exit": result.exit_code}
-
-
-def names(found: dict[str, Any]) -> set[str]:
-    return {finding["name"] for finding in found["findings"]}
-
-
-def rewrite(path: Path, spoil: Callable[[np.ndarray], object]) -> None:
-    """Change the records of a run."""
-    data = (path / "requests.npy").read_bytes()
-    table = np.frombuffer(data[512:], dtype=records(0).dtype).copy()
-    spoil(table)
-    (path / "requests.npy").write_bytes(data[:512] + table.tobytes())
-
-
-def columns(part: slice, **values: int) -> Callable[[np.ndarray], object]:
-    def spoil(table: np.ndarray) -> None:
-        for name, value in values.items():
-            table[name][part] = value
-
-    return spoil
-
-
+P99 = gated("metric: p99, at_most_ratio: 1.1")
 MOST = slice(0, REQUESTS * 9 // 10)
-
-
 FAST = {"total_us": 300, "ttfb_us": 250}
-
-
 REFUSED_AT_ONCE = {"status": 0, "bytes": 0, "error": 1, "total_us": 300, "ttfb_us": 0}
-
-
-def _all(folder: Path, backend: str, spoil: Callable[[np.ndarray], object]) -> None:
-    for path in runs_of(folder, backend):
-        rewrite(path, spoil)
-
-
-def _redirected(folder: Path) -> None:
-    for side in ("sata", "nvme"):
-        _all(folder, side, columns(MOST, status=302))
-
-
 ANSWERS: list[tuple[str, Callable[[Path], object], str, str]] = [
     (
         "90 % answered 404 in 0.3 ms on the candidate",
-        lambda p: _all(p, "nvme", columns(MOST, status=404, **FAST)),
+        lambda p: change_side(p, "nvme", MOST, status=404, **FAST),
         "FAIL",
         "more-failures",
     ),
     (
         "90 % answered 429 on the candidate",
-        lambda p: _all(p, "nvme", columns(MOST, status=429, **FAST)),
+        lambda p: change_side(p, "nvme", MOST, status=429, **FAST),
         "FAIL",
         "more-failures",
     ),
     (
         "half fast 500s on the candidate, and only the p99 is gated",
-        lambda p: _all(p, "nvme", columns(slice(0, REQUESTS // 2), status=500, **FAST)),
+        lambda p: change_side(p, "nvme", slice(0, REQUESTS // 2), status=500, **FAST),
         "FAIL",
         "more-failures",
     ),
     (
         "all bodies of the candidate are empty, with status 200",
-        lambda p: _all(p, "nvme", columns(slice(None), bytes=0, **FAST)),
+        lambda p: change_side(p, "nvme", slice(None), bytes=0, **FAST),
         "FAIL",
         "empty-answers",
     ),
     (
         "both sides answer with redirects where the log has pages",
-        lambda p: _redirected(p),
+        lambda p: change_side(p, "*", MOST, status=302),
         "INCONCLUSIVE",
         "not-as-logged",
     ),
     (
         "the candidate redirects, the baseline answers",
-        lambda p: _all(p, "nvme", columns(slice(0, 100), status=302)),
+        lambda p: change_side(p, "nvme", slice(0, 100), status=302),
         "INCONCLUSIVE",
         "other-answers",
     ),
     (
         "the candidate's pages are twice as long",
-        lambda p: _all(p, "nvme", columns(slice(None), bytes=2048, logged_bytes=-1)),
+        lambda p: change_side(p, "nvme", slice(None), bytes=2048, logged_bytes=-1),
         "INCONCLUSIVE",
         "other-answers",
     ),
     (
         "the candidate's server died in the middle",
-        lambda p: _all(p, "nvme", columns(slice(REQUESTS // 2, None), **REFUSED_AT_ONCE)),
+        lambda p: change_side(p, "nvme", slice(REQUESTS // 2, None), **REFUSED_AT_ONCE),
         "FAIL",
         "more-failures",
     ),
@@ -136,36 +81,34 @@ def test_wrong_answers_never_win(
     tmp_path: Path, what: str, spoil: Callable[[Path], object], outcome: str, name: str
 ) -> None:
     spoil(write_both(tmp_path))
-    found = verdict(tmp_path)
+    found = compare_json(tmp_path, P99)
     assert found["verdict"] == outcome, what
-    assert name in names(found)
+    assert name in finding_names(found)
     assert "PASS" not in {gate["verdict"] for gate in found["gates"]}
 
 
 def test_a_failing_baseline_is_a_doubt_and_no_verdict_of_its_own(tmp_path: Path) -> None:
     write_both(tmp_path)
-    _all(tmp_path, "sata", columns(slice(0, 300), status=503))
-    found = verdict(tmp_path, GATES.replace("1.1", "3"))
-    assert "fewer-failures" in names(found)
-    assert "more-failures" not in names(found)
+    change_side(tmp_path, "sata", slice(0, 300), status=503)
+    found = compare_json(tmp_path, P99.replace("1.1", "3"))
+    assert "fewer-failures" in finding_names(found)
+    assert "more-failures" not in finding_names(found)
 
 
 def test_answers_can_be_turned_off_by_name_and_are_still_named(tmp_path: Path) -> None:
     write_both(tmp_path)
-    _all(tmp_path, "nvme", columns(slice(0, 100), status=302))
-    assert verdict(tmp_path)["verdict"] == "INCONCLUSIVE"
-    found = verdict(tmp_path, "answers: false\n" + GATES)
+    change_side(tmp_path, "nvme", slice(0, 100), status=302)
+    assert compare_json(tmp_path, P99)["verdict"] == "INCONCLUSIVE"
+    found = compare_json(tmp_path, "answers: false\n" + P99)
     assert found["verdict"] == "PASS"
-    assert "other-answers" in names(found)
+    assert "other-answers" in finding_names(found)
     assert [gate["metric"] for gate in found["gates"]] == ["p99"]
 
 
 def test_a_dead_target_is_seen_in_the_records(tmp_path: Path) -> None:
     write_both(tmp_path)
-    for path in runs_of(tmp_path):
-        rewrite(path, lambda table: table["due_ns"].__imul__(10))
-        rewrite(path, columns(slice(REQUESTS // 2, None), **REFUSED_AT_ONCE))
-    found = verdict(tmp_path)
+    _kill_target(tmp_path)
+    found = compare_json(tmp_path, P99)
     assert found["exit"] == 1
     dead = [finding for finding in found["findings"] if finding["name"] == "target-died"]
     assert len(dead) == 4
@@ -174,13 +117,19 @@ def test_a_dead_target_is_seen_in_the_records(tmp_path: Path) -> None:
 
 def test_runs_that_failed_since_their_target_died_show_the_candidate_to_be_worse(tmp_path: Path) -> None:
     write_both(tmp_path)
+    _kill_target(tmp_path)
     for path in runs_of(tmp_path):
-        rewrite(path, lambda table: table["due_ns"].__imul__(10))
-        rewrite(path, columns(slice(REQUESTS // 2, None), **REFUSED_AT_ONCE))
         change(path, status="failed", reason="the target did not answer any more")
-    found = verdict(tmp_path)
+    found = compare_json(tmp_path, P99)
     assert found["verdict"] == "FAIL"
-    assert names(found) >= {"target-died", "incomplete"}
+    assert finding_names(found) >= {"target-died", "incomplete"}
+
+
+def _kill_target(folder: Path) -> None:
+    """Let the candidate's server die in the middle of runs that last ten times as long."""
+    for path in runs_of(folder):
+        change_records(path, due_ns=10 * load_records(path)["due_ns"])
+        change_records(path, slice(REQUESTS // 2, None), **REFUSED_AT_ONCE)
 
 
 IMAGE, PROGRESS = "POST async-upload.php", "HEAD image"

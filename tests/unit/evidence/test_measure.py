@@ -17,8 +17,6 @@ from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN
 from tests.support.rundir import records, write_run
 
 TIME = st.integers(0, 2**32 - 1)
-
-
 row = st.fixed_dictionaries(
     {
         "due_ns": st.integers(0, 10**12),

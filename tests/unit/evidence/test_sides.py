@@ -5,69 +5,30 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from plimsoll.analysis.evidence.finding import FindingKind
-from plimsoll.cli import main
 from plimsoll.rundir.check import records_sha256
 from plimsoll.rundir.read import RunDirectory
-from tests.support.comparable import REQUESTS, instant, judged, reasons, runs_of, write_both, write_comparable
+from tests.support.comparable import (
+    REQUESTS,
+    change_side,
+    compare_json,
+    finding_names,
+    gated,
+    instant,
+    judged,
+    reasons,
+    runs_of,
+    write_both,
+    write_comparable,
+)
 from tests.support.programs import ROOT
-from tests.support.rundir import change, records
+from tests.support.rundir import change, change_records
 
-GATES = "gates:\n- {scenario: replay, metric: p99, at_most_ratio: 1.1}\n"
-
-
-def verdict(folder: Path, gates: str = GATES) -> dict[str, Any]:
-    """What the command says of sata and nvme in `folder`; its exit code is under `exit`."""
-    path = folder / "gates.yml"
-    path.write_text(gates)
-    line = [
-        "compare",
-        str(folder),
-        "--baseline",
-        "sata",
-        "--candidate",
-        "nvme",
-        "--gates",
-        str(path),
-        "--json",
-    ]
-    result = CliRunner().invoke(main, line)
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found | {"exit": result.exit_code}
-
-
-def names(found: dict[str, Any]) -> set[str]:
-    return {finding["name"] for finding in found["findings"]}
-
-
-def rewrite(path: Path, spoil: Callable[[np.ndarray], object]) -> None:
-    """Change the records of a run."""
-    data = (path / "requests.npy").read_bytes()
-    table = np.frombuffer(data[512:], dtype=records(0).dtype).copy()
-    spoil(table)
-    (path / "requests.npy").write_bytes(data[:512] + table.tobytes())
-
-
-def columns(part: slice, **values: int) -> Callable[[np.ndarray], object]:
-    def spoil(table: np.ndarray) -> None:
-        for name, value in values.items():
-            table[name][part] = value
-
-    return spoil
-
-
-def _all(folder: Path, backend: str, spoil: Callable[[np.ndarray], object]) -> None:
-    for path in runs_of(folder, backend):
-        rewrite(path, spoil)
-
-
-FAST = {"total_us": 300, "ttfb_us": 250}
+P99 = gated("metric: p99, at_most_ratio: 1.1")
+REPLAY_GATES = gated("phase: during, at_most_ratio: 1.1")
 
 
 def _copies(folder: Path) -> None:
@@ -91,32 +52,22 @@ def _shards(folder: Path) -> None:
         change(path, shard={"index": number, "of": 4, "segment": f"{number}/4:{number + 1}/4"})
 
 
-def _overlapping(folder: Path) -> None:
-    change(runs_of(folder)[0], ended_at=instant(9))
-
-
-def _badly_merged(folder: Path) -> None:
-    says = [{"level": "bad", "text": "instance 3 of 4 is missing"}]
-    change(runs_of(folder)[0], merged={"of": ["a", "b"], "placed_by": "started_at", "says": says})
-
-
 def _load(folder: Path, **settings: object) -> None:
-    for path in [*runs_of(folder, "sata"), *runs_of(folder)]:
-        same: dict[str, object] = {
-            "timeout_s": 60.0,
-            "max_connections": None,
-            "clients": "log",
-            "headers": {},
-            "program_version": "1",
-        }
-        changed = settings if "--nvme--" in path.name else {}
-        change(path, load={"digest": str(changed), "settings": same | changed})
+    same: dict[str, object] = {
+        "timeout_s": 60.0,
+        "max_connections": None,
+        "clients": "log",
+        "headers": {},
+        "program_version": "1",
+    }
+    for side, changed in (("sata", {}), ("nvme", settings)):
+        for path in runs_of(folder, side):
+            change(path, load={"digest": str(changed), "settings": same | changed})
 
 
 def _swapped(folder: Path) -> None:
     """Two sides' records, each in the directory of the other."""
-
-    for path in [*runs_of(folder, "sata"), *runs_of(folder)]:
+    for path in runs_of(folder, "*"):
         summary = json.loads((path / "summary.json").read_text())
         summary["records_sha256"] = records_sha256(RunDirectory.open(path).requests)
         (path / "summary.json").write_text(json.dumps(summary))
@@ -126,12 +77,21 @@ def _swapped(folder: Path) -> None:
         (other / "requests.npy").write_bytes(kept)
 
 
+BADLY_MERGED = {
+    "of": ["a", "b"],
+    "placed_by": "started_at",
+    "says": [{"level": "bad", "text": "instance 3 of 4 is missing"}],
+}
 REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     ("one run of each side, copied into four folders", _copies, "copy"),
     ("the baseline, copied and called the candidate", _relabelled, "copy"),
     ("four unmerged shards of one run", _shards, "shard"),
-    ("two runs on one target at the same time", _overlapping, "overlap"),
-    ("what merge called bad", _badly_merged, "merged-badly"),
+    (
+        "two runs on one target at the same time",
+        lambda p: change(runs_of(p)[0], ended_at=instant(9)),
+        "overlap",
+    ),
+    ("what merge called bad", lambda p: change(runs_of(p)[0], merged=BADLY_MERGED), "merged-badly"),
     ("records of two backends, swapped", _swapped, "other-records"),
     ("another time-out", lambda p: _load(p, timeout_s=1.0), "other-load"),
     ("another cap on connections", lambda p: _load(p, max_connections=28), "other-load"),
@@ -146,9 +106,9 @@ def test_nothing_is_decided_on_false_runs(
     tmp_path: Path, what: str, spoil: Callable[[Path], object], name: str, ratio: float
 ) -> None:
     spoil(write_both(tmp_path, ratio))
-    found = verdict(tmp_path)
+    found = compare_json(tmp_path, P99)
     assert found["exit"] == 3, what
-    assert name in names(found)
+    assert name in finding_names(found)
     assert {gate["verdict"] for gate in found["gates"]} == {"INCONCLUSIVE"}
     found_texts = [finding for finding in found["findings"] if finding["name"] == name]
     assert all(finding["runs"] and finding["remedy"] for finding in found_texts)
@@ -156,22 +116,22 @@ def test_nothing_is_decided_on_false_runs(
 
 def test_failures_under_another_load_show_nothing(tmp_path: Path) -> None:
     _load(write_both(tmp_path), timeout_s=1.0)
-    _all(tmp_path, "nvme", columns(slice(0, REQUESTS // 2), status=500, **FAST))
-    found = verdict(tmp_path)
+    change_side(tmp_path, "nvme", slice(REQUESTS // 2), status=500, total_us=300, ttfb_us=250)
+    found = compare_json(tmp_path, P99)
     assert found["verdict"] == "INCONCLUSIVE"
-    assert names(found) >= {"other-load", "more-failures"}
+    assert finding_names(found) >= {"other-load", "more-failures"}
 
 
 def test_another_version_is_a_doubt(tmp_path: Path) -> None:
     _load(write_both(tmp_path), program_version="2")
-    found = verdict(tmp_path)
+    found = compare_json(tmp_path, P99)
     assert found["verdict"] == "PASS"
-    assert "other-version" in names(found)
+    assert "other-version" in finding_names(found)
 
 
 def test_true_evidence_has_no_finding(tmp_path: Path) -> None:
     _load(write_both(tmp_path))
-    found = verdict(tmp_path)
+    found = compare_json(tmp_path, P99)
     assert (found["verdict"], found["findings"]) == ("PASS", [])
 
 
@@ -179,7 +139,7 @@ def test_a_run_of_another_backend_is_no_copy(tmp_path: Path) -> None:
     write_both(tmp_path)
     write_comparable(tmp_path / "runs" / "0099", "xfs", 1, 99, 50.0)
     shutil.copy(runs_of(tmp_path)[0] / "requests.npy", tmp_path / "runs" / "0099" / "requests.npy")
-    assert verdict(tmp_path)["findings"] == []
+    assert compare_json(tmp_path, P99)["findings"] == []
 
 
 def _same_clock(folder: Path) -> None:
@@ -187,22 +147,16 @@ def _same_clock(folder: Path) -> None:
         change(path, started_at=instant(0), ended_at=None)
 
 
-def _no_clock(folder: Path) -> None:
-    change(runs_of(folder)[0], started_at=None)
-
-
-def _always_first(folder: Path) -> None:
-    for backend, place in (("sata", 0), ("nvme", 1)):
+def _began(folder: Path, minutes: Callable[[int, int], int]) -> None:
+    """Let runs begin `minutes(side, repeat)` after the first, and last a minute."""
+    for side, backend in enumerate(("sata", "nvme")):
         for repeat, path in enumerate(runs_of(folder, backend)):
-            change(
-                path, started_at=instant(4 * repeat + 2 * place), ended_at=instant(4 * repeat + 2 * place + 1)
-            )
+            began = minutes(side, repeat)
+            change(path, started_at=instant(began), ended_at=instant(began + 1))
 
 
 def _one_after_the_other(folder: Path) -> None:
-    for backend, place in (("sata", 0), ("nvme", 100)):
-        for repeat, path in enumerate(runs_of(folder, backend)):
-            change(path, started_at=instant(place + 2 * repeat), ended_at=instant(place + 2 * repeat + 1))
+    _began(folder, lambda side, repeat: 100 * side + 2 * repeat)
 
 
 def _numbers(folder: Path) -> None:
@@ -215,8 +169,7 @@ def _download(folder: Path, tail: float, called: str = "download") -> None:
     write_both(folder, scenario=called, first=100, load=load)
     for path in runs_of(folder):
         if called in path.name:
-            data = records(REQUESTS, total_us=int(1000 * tail))
-            (path / "requests.npy").write_bytes((path / "requests.npy").read_bytes()[:512] + data.tobytes())
+            change_records(path, total_us=int(1000 * tail))
 
 
 def _emulated(folder: Path) -> None:
@@ -226,8 +179,16 @@ def _emulated(folder: Path) -> None:
 
 DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
     ("all began at once", _same_clock, "say that they began at once, so their order is not known"),
-    ("one does not say when", _no_clock, "do not all say when they began"),
-    ("the baseline always first", _always_first, "baseline came first in every repeat"),
+    (
+        "one does not say when",
+        lambda p: change(runs_of(p)[0], started_at=None),
+        "do not all say when they began",
+    ),
+    (
+        "the baseline always first",
+        lambda p: _began(p, lambda side, repeat: 4 * repeat + 2 * side),
+        "baseline came first in every repeat",
+    ),
     ("one side after the other", _one_after_the_other, "All runs of the baseline came first"),
     (
         "two at the same time",
@@ -259,9 +220,6 @@ DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
         "of its 40 runs. To look early",
     ),
 ]
-
-
-REPLAY_GATES = "gates:\n- {scenario: replay, phase: during, at_most_ratio: 1.1}\n"
 
 
 @pytest.mark.parametrize(("what", "spoil", "says"), DOUBTFUL, ids=[row[0] for row in DOUBTFUL])

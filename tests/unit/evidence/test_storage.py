@@ -23,14 +23,8 @@ FAILING, ERRORS, THROTTLED = (
     FindingKind.DRIVE_ERRORS,
     FindingKind.DRIVE_THROTTLED,
 )
-
-
 HOT, WORN, TRIM_OFF = FindingKind.DRIVE_HOT, FindingKind.DRIVE_WORN, FindingKind.TRIM_OFF
-
-
 KINDS = {FAILING, ERRORS, THROTTLED, HOT, WORN, TRIM_OFF}
-
-
 WELL = {
     "passed": True,
     "warnings": [],
@@ -43,8 +37,8 @@ WELL = {
 
 
 def drive(after: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
-    said = {"wear_percent": 12, "warning_temperature_c": 70, "before": WELL, "after": WELL | (after or {})}
-    return {"facts": {"disks": [{"device": "nvme0n1", "model": "FAST 1TB", "drive": said | keys}]}}
+    health = {"wear_percent": 12, "warning_temperature_c": 70, "before": WELL, "after": WELL | (after or {})}
+    return {"facts": {"disks": [{"device": "nvme0n1", "model": "FAST 1TB", "drive": health | keys}]}}
 
 
 def ssd(facts: dict[str, Any], discards: int = 2147450880, rotational: bool = False) -> dict[str, Any]:
@@ -53,14 +47,8 @@ def ssd(facts: dict[str, Any], discards: int = 2147450880, rotational: bool = Fa
 
 
 EXT4 = {"type": "ext4", "discard": False}
-
-
 POOL_OFF, POOL_ON = ({"pools": [{"pool": "tank", "autotrim": state}]} for state in ("off", "on"))
-
-
 DISK_OF = {"facts": {"disks": [{"device": "nvme0n1", "drive": None}]}}
-
-
 FOUND = [
     ("a drive that is well", drive(), []),
     ("a drive that says nothing", DISK_OF, []),
@@ -93,23 +81,16 @@ FOUND = [
 ]
 
 
-def with_drives(folder: Path, of_one: dict[str, Any]) -> Path:
-    write_both(folder)
-    for run in runs_of(folder):
-        change(run, storage=of_one)
-    return folder
-
-
 @pytest.mark.parametrize(("storage", "kinds"), [row[1:] for row in FOUND], ids=[row[0] for row in FOUND])
 def test_what_drives_say_is_a_finding(
     storage: dict[str, Any], kinds: list[FindingKind], tmp_path: Path
 ) -> None:
-    found = judged(with_drives(tmp_path, storage)).findings
+    found = judged(experiment(tmp_path, storage)).findings
     assert [finding.kind for finding in found if finding.kind in KINDS] == kinds
 
 
 def test_a_drive_that_was_throttled_on_one_side_leaves_nothing_decided(tmp_path: Path) -> None:
-    found = judged(with_drives(tmp_path, drive({"throttles": 6})))
+    found = judged(experiment(tmp_path, drive({"throttles": 6})))
     [finding] = [finding for finding in found.findings if finding.kind is THROTTLED]
     assert finding.level is Severity.BAD
     assert finding.text.startswith(
@@ -121,7 +102,7 @@ def test_a_drive_that_was_throttled_on_one_side_leaves_nothing_decided(tmp_path:
 
 
 def test_the_report_says_it_and_shows_what_differs(tmp_path: Path) -> None:
-    page = text_of(make_report([with_drives(tmp_path, drive({"throttles": 6, "temperature_c": 72}))]))
+    page = text_of(make_report([experiment(tmp_path, drive({"throttles": 6, "temperature_c": 72}))]))
     assert "slowed itself down against heat" in page
     assert "72 °C, of 70 °C at which it warns" in page
 
@@ -158,105 +139,67 @@ def test_no_facts_crash_it(disks: Any) -> None:
     summed_up(storage.facts)
 
 
+COMPOSE: dict[str, Any] = {"clone": {"driver": "compose"}}
 OTHER_CACHES, OTHER_PRECONDITION = FindingKind.OTHER_CACHES, FindingKind.OTHER_PRECONDITION
-
-
 NOT_STEADY = FindingKind.NOT_STEADY
-
-
 OF_STATE = (OTHER_CACHES, OTHER_PRECONDITION, NOT_STEADY)
-
-
-HOW = ["write everything out", "drop the page cache"]
-
-
-WORN = {"fill_percent": 80, "block_bytes": 4096, "threads": 4, "rounds": 7, "steady": True}
-
-
-LESS = WORN | {"fill_percent": 50}
-
-
-def in_states(folder: Path, sata: dict[str, Any], nvme: dict[str, Any]) -> Path:
-    """An in_states whose runs have this in `storage`, by backend."""
-    write_both(folder)
-    for backend, said in (("sata", sata), ("nvme", nvme)):
-        for run in runs_of(folder, backend):
-            change(run, storage={"clone": {"driver": "compose"}, **said})
-    return folder
+FULL_AND_STEADY = {"fill_percent": 80, "block_bytes": 4096, "threads": 4, "rounds": 7, "steady": True}
 
 
 def caches(state: str) -> dict[str, Any]:
-    return {"cache": {"state": state, "how": HOW}}
+    return COMPOSE | {"cache": {"state": state, "how": ["write everything out", "drop the page cache"]}}
 
 
-def of_state(findings: list[Finding]) -> list[FindingKind]:
-    return [finding.kind for finding in findings if finding.kind in OF_STATE]
+def filled(**keys: Any) -> dict[str, Any]:
+    return COMPOSE | {"precondition": FULL_AND_STEADY | keys}
 
 
-CACHES = [
+STATES = [
     ("cold on both", caches("cold"), caches("cold"), []),
     ("cold as lab.yml says, and by default", caches("cold"), caches("default"), []),
-    ("runs of an older version", caches("warm"), {}, []),
+    ("runs of an older version", caches("warm"), COMPOSE, []),
     ("cold and warm", caches("cold"), caches("warm"), [OTHER_CACHES]),
     ("by default, and as the run before left them", caches("default"), caches("as-is"), [OTHER_CACHES]),
-]  # fmt: skip
+    ("full and steady on both", filled(), filled(), []),
+    ("neither", COMPOSE, COMPOSE, []),
+    ("full on one side", filled(), COMPOSE, [OTHER_PRECONDITION]),
+    ("fuller", filled(), filled(fill_percent=50), [OTHER_PRECONDITION]),
+    ("more rounds are no difference", filled(), filled(rounds=9), []),
+    ("not steady", filled(), filled(steady=False), [NOT_STEADY]),
+]
 
 
 @pytest.mark.parametrize(
-    ("sata", "nvme", "kinds"), [row[1:] for row in CACHES], ids=[row[0] for row in CACHES]
+    ("sata", "nvme", "kinds"), [row[1:] for row in STATES], ids=[row[0] for row in STATES]
 )
-def test_unlike_caches_are_a_finding(
+def test_unlike_caches_decide_nothing_and_unlike_volumes_are_a_doubt(
     sata: dict[str, Any], nvme: dict[str, Any], kinds: list[FindingKind], tmp_path: Path
 ) -> None:
-    found = judged(in_states(tmp_path, sata, nvme))
-    assert of_state(found.findings) == kinds
-    assert ("INCONCLUSIVE" in {each.verdict.outcome for each in found.judged}) is bool(kinds)
+    found = judged(experiment(tmp_path, nvme, sata))
+    of_state = [each for each in found.findings if each.kind in OF_STATE]
+    assert [each.kind for each in of_state] == kinds
+    assert any(each.disqualifies for each in of_state) is (OTHER_CACHES in kinds)
+    assert ("INCONCLUSIVE" in {each.verdict.outcome for each in found.judged}) is (OTHER_CACHES in kinds)
+    assert scenarios_table(found).rows
 
 
 def test_the_sentence_names_both_states(tmp_path: Path) -> None:
-    found = judged(in_states(tmp_path, caches("cold"), caches("warm")))
+    found = judged(experiment(tmp_path, caches("warm"), caches("cold")))
     (finding,) = [each for each in found.findings if each.kind is OTHER_CACHES]
     assert finding.text == "replay: the runs did not begin with the same caches: sata cold and nvme warm."
     assert len(finding.runs) == 8
 
 
-WEAR = [
-    ("full and steady on both", {"precondition": WORN}, {"precondition": WORN}, []),
-    ("neither", {}, {}, []),
-    ("full on one side", {"precondition": WORN}, {}, [OTHER_PRECONDITION]),
-    ("fuller", {"precondition": WORN}, {"precondition": LESS}, [OTHER_PRECONDITION]),
-    ("more rounds are no difference", {"precondition": WORN}, {"precondition": WORN | {"rounds": 9}}, []),
-    ("not steady", {"precondition": WORN}, {"precondition": WORN | {"steady": False}}, [NOT_STEADY]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("sata", "nvme", "kinds"), [row[1:] for row in WEAR], ids=[row[0] for row in WEAR])
-def test_volumes_that_are_not_alike_or_not_steady_are_a_doubt(
-    sata: dict[str, Any], nvme: dict[str, Any], kinds: list[FindingKind], tmp_path: Path
-) -> None:
-    found = judged(in_states(tmp_path, sata, nvme))
-    assert of_state(found.findings) == kinds
-    assert not any(finding.disqualifies for finding in found.findings if finding.kind in OF_STATE)
-    assert scenarios_table(found).rows
-
-
 def line(volume: str, number: int, filling: str = "a", **more: Any) -> str:
-    said = {"volume": volume, "filling": filling, "round": number, "fill_percent": 80, "block_bytes": 4096}
-    said |= {
-        "threads": 4,
-        "bytes": 3 << 30,
-        "seconds": 60.0,
-        "mib_per_s": 12.5,
-        "iops": 3200.0,
-        "p999_ms": 8.25,
-    }
-    said |= {"range_percent": None, "slope_percent": None, "steady": None}
-    return json.dumps(said | more) + "\n"
+    figures = {"volume": volume, "filling": filling, "round": number, "fill_percent": 80, "block_bytes": 4096}
+    figures |= {"threads": 4, "bytes": 3 << 30, "seconds": 60.0, "mib_per_s": 12.5, "iops": 3200.0}
+    figures |= {"p999_ms": 8.25, "range_percent": None, "slope_percent": None, "steady": None}
+    return json.dumps(figures | more) + "\n"
 
 
 def test_a_report_shows_the_rounds_of_the_last_filling_and_the_state_of_each_run(tmp_path: Path) -> None:
-    both = {"precondition": WORN, **caches("cold")}
-    folder = in_states(tmp_path, both, both)
+    both = filled() | caches("cold")
+    folder = experiment(tmp_path, both, both)
     (folder / "precondition.jsonl").write_text(
         line("nvme", 0, iops=None)
         + line("nvme", 1, iops=111.0)
@@ -280,23 +223,18 @@ def test_a_report_shows_the_rounds_of_the_last_filling_and_the_state_of_each_run
 
 
 def test_a_report_warns_of_unlike_caches(tmp_path: Path) -> None:
-    page = text_of(make_report([in_states(tmp_path, caches("warm"), caches("as-is"))]))
+    page = text_of(make_report([experiment(tmp_path, caches("as-is"), caches("warm"))]))
     assert "the runs did not begin with the same caches: sata warm and nvme as-is." in page
 
 
 def test_a_report_without_rounds_has_no_table(tmp_path: Path) -> None:
-    made = make_report([in_states(tmp_path, {}, {})])
+    made = make_report([experiment(tmp_path, COMPOSE, COMPOSE)])
     assert "filled and overwritten" not in text_of(made)
     assert "precondition" not in made.as_json()
 
 
 SCANNED, TRIMMED, FULL = FindingKind.POOL_SCANNED, FindingKind.POOL_TRIMMED, FindingKind.POOL_FULL
-
-
-TANK = {"clone": {"driver": "compose"}, "facts": {"pools": [{"pool": "tank"}]}}
-
-
-UNKNOWN: dict[str, Any] = {"clone": {"driver": "compose"}}
+TANK = COMPOSE | {"facts": {"pools": [{"pool": "tank"}]}}
 
 
 def host_csv(columns: dict[str, list[float | None]], from_s: float = 0.0) -> str:
@@ -308,11 +246,9 @@ def host_csv(columns: dict[str, list[float | None]], from_s: float = 0.0) -> str
     return "\n".join(lines) + "\n"
 
 
-def beside_pool_work(folder: Path, text: str, storage: dict[str, Any], saturator: str) -> list[Finding]:
-    """What is found where the first run on sata has this host.csv."""
-    write_both(folder, saturator=saturator)
-    for run in (*runs_of(folder, "sata"), *runs_of(folder, "nvme")):
-        change(run, storage=storage)
+def beside(folder: Path, text: str, storage: dict[str, Any], saturator: str) -> list[Finding]:
+    """Return what is found where the first run on sata has this host.csv."""
+    experiment(folder, storage, storage, saturator=saturator)
     (runs_of(folder, "sata")[0] / "host.csv").write_text(text)
     found = judged(folder)
     of_pool = [each for each in found.findings if each.kind in (SCANNED, TRIMMED, FULL)]
@@ -350,7 +286,7 @@ CASES: list[tuple[str, str, dict[str, Any], str, list[FindingKind]]] = [
     (
         "of any pool, where nobody knows which is the storage's",
         host_csv({"poolstate.tank_scrub_count": [0], "poolstate.other_scrub_count": [1]}),
-        UNKNOWN,
+        COMPOSE,
         "zfs-send",
         [SCANNED],
     ),
@@ -367,16 +303,25 @@ CASES: list[tuple[str, str, dict[str, Any], str, list[FindingKind]]] = [
 def test_what_a_pool_did_beside_a_run(
     tmp_path: Path, text: str, storage: dict[str, Any], saturator: str, kinds: list[FindingKind]
 ) -> None:
-    assert [each.kind for each in beside_pool_work(tmp_path, text, storage, saturator)] == kinds
+    assert [each.kind for each in beside(tmp_path, text, storage, saturator)] == kinds
 
 
 def test_the_sentence_names_run_pool_and_remedy(tmp_path: Path) -> None:
-    (found,) = beside_pool_work(tmp_path, one("tank_scrub_count", 0, 1), TANK, "zfs-send")
+    (found,) = beside(tmp_path, one("tank_scrub_count", 0, 1), TANK, "zfs-send")
     assert found.text.endswith(" ran at the same time as a scrub of the pool tank.")
     assert found.text.startswith(found.runs[0])
     assert found.remedy == "Wait until it has ended, or pause it (zpool scrub -p), and run it again."
 
 
 def test_how_full_it_was_is_said(tmp_path: Path) -> None:
-    (found,) = beside_pool_work(tmp_path, one("tank_full_percent", 91, 90), TANK, "zfs-send")
+    (found,) = beside(tmp_path, one("tank_full_percent", 91, 90), TANK, "zfs-send")
     assert found.text.endswith(" ran while this was over 80 % full: tank (91 %).")
+
+
+def experiment(folder: Path, nvme: dict[str, Any], sata: dict[str, Any] | None = None, **more: Any) -> Path:
+    """Write an experiment whose runs have this in `storage`, by backend."""
+    write_both(folder, **more)
+    for backend, storage in (("nvme", nvme), ("sata", sata)):
+        for run in runs_of(folder, backend) if storage is not None else []:
+            change(run, storage=storage)
+    return folder

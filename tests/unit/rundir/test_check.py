@@ -16,14 +16,8 @@ from tests.support.programs import FIXTURES
 from tests.support.rundir import header, records, write_run
 
 TABLE = records(1000, client=1)
-
-
 TABLE["flags"][:100] = WARMUP
-
-
 TABLE["error"][50:130] = 4  # 30 of them after the warm-up
-
-
 COUNTS = {"sent": 1000, "warmup": 100, "errors": 30, "ok": 870}
 
 
@@ -68,11 +62,7 @@ ROWS: list[tuple[str, Callable[[Path], RunDirectory], str | None]] = [
         "are not those that summary.json",
     ),
     ("the same in another order", lambda path: _of(path, TABLE[::-1]), "are not those that summary.json"),
-    (
-        "fewer than were sent",
-        lambda path: _of(path, TABLE[:999]),
-        None,
-    ),
+    ("fewer than were sent", lambda path: _of(path, TABLE[:999]), None),
     ("another sum", lambda path: _of(path, sha256="0" * 64), "it says 000000000000…"),
     ("another count of errors", lambda path: _of(path, errors=0), "counts 0 requests with an error, and"),
     ("another count of good ones", lambda path: _of(path, ok=900), "counts 900 requests without an error"),

@@ -131,11 +131,7 @@ def _columns(**changes: str) -> bytes:
 
 
 _SWAPPED = dict(reversed(list(COLUMNS.items())))
-
-
 _FEWER = {name: kind for name, kind in COLUMNS.items() if name != "route"}
-
-
 BAD: list[tuple[str, Callable[[Path], object], type[PlimsollError], str]] = [
     ("no run.json", _without("run.json"), RunDirectoryError, "run.json is missing"),
     ("no requests.npy", _without("requests.npy"), RunDirectoryError, "requests.npy is missing"),
@@ -214,8 +210,6 @@ def test_a_file_that_shrinks_meanwhile_is_said(small_run: Path) -> None:
 
 
 _STARTED = "2026-11-20T23:08:00Z"
-
-
 WITHOUT_RECORDS: list[tuple[dict[str, Any], dict[str, Any] | None, float, str]] = [
     (
         {"status": "running", "started_at": _STARTED},

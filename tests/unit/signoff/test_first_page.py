@@ -6,14 +6,10 @@ import pytest
 
 from plimsoll.analysis.compare.comparison import Comparison
 from plimsoll.analysis.signoff.first_page import FirstPage, clip, first_page, limit_in_words
-from tests.support.comparable import judged, runs_of, write_both
+from tests.support.comparable import gated, judged, runs_of, write_both
 from tests.support.rundir import change
 
 EVIDENCE = "48 files"
-
-
-def gated(*gates: str) -> str:
-    return "gates:\n" + "".join(f"  - {{scenario: replay, {gate}}}\n" for gate in gates)
 
 
 def compared(folder: Path, *gates: str, ratio: float = 1.5, repeats: int = 4) -> Comparison:
@@ -137,12 +133,12 @@ def test_runs_of_several_days_say_how_many(tmp_path: Path) -> None:
 
 
 def test_a_pass_says_what_it_does_not_claim(tmp_path: Path) -> None:
-    said = page(compared(tmp_path, "at_most_ratio: 1.1", ratio=1.0, repeats=5)).not_claimed
-    assert said[0] == (
+    claims = page(compared(tmp_path, "at_most_ratio: 1.1", ratio=1.0, repeats=5)).not_claimed
+    assert claims[0] == (
         "That nothing goes wrong rarely: 5 runs without a fault rule out, with 95 % certainty, only what "
         "would happen in more than 45 % of runs."
     )
-    assert said[-1] == "Anything that nobody asked: only 2 limits were checked."
+    assert claims[-1] == "Anything that nobody asked: only 2 limits were checked."
 
 
 def test_the_worst_limits_come_first_and_the_page_has_room_for_few(tmp_path: Path) -> None:

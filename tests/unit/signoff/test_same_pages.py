@@ -1,13 +1,12 @@
 """`plimsoll signoff --same`: a comparison of pages as evidence."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.comparable import BACKENDS, runs_of, sign_off, write_both, write_gates
+from tests.support.comparable import runs_of, sign_off, sign_off_in, visible_words, write_both
 from tests.support.rundir import change
 
 SITES = {"sata": "http://10.0.0.5", "nvme": "http://10.0.0.6:8080"}
@@ -44,8 +43,8 @@ def same_json(**keys: Any) -> dict[str, Any]:
 
 def pages(**counts: int) -> dict[str, int]:
     kinds = {"same_2xx": 1100, "different": 0, "not_compared": 0, "unseen": 0} | counts
-    left = kinds["different"] + kinds["not_compared"] + kinds["unseen"]
-    return {"total": 1200, "same": 1200 - left} | kinds
+    not_same = kinds["different"] + kinds["not_compared"] + kinds["unseen"]
+    return {"total": 1200, "same": 1200 - not_same} | kinds
 
 
 def different(**more: str) -> dict[str, Any]:
@@ -59,14 +58,13 @@ def different(**more: str) -> dict[str, Any]:
     }
 
 
-def sides(folder: Path, ratio: float = 0.5) -> Path:
+def write_sides(folder: Path) -> None:
     """Write runs that loaded the two sites, by one log."""
-    write_both(folder / "e", ratio)
+    write_both(folder / "experiment", 0.5)
     for name, url in SITES.items():
-        for path in runs_of(folder / "e", name):
+        for path in runs_of(folder / "experiment", name):
             target = {"url": url, "connect_to": None, "addresses": site(name)["addresses"]}
             change(path, target=target, load={"digest": "d", "settings": {"logs": [LOG]}})
-    return folder / "e"
 
 
 def written(folder: Path, result: dict[str, Any]) -> Path:
@@ -75,11 +73,6 @@ def written(folder: Path, result: dict[str, Any]) -> Path:
     (path / "same.json").write_text(json.dumps(result))
     (path / "pages.jsonl").write_text("")
     return path
-
-
-def shown(out: Path) -> str:
-    body = (out / "signoff.html").read_text().split("<body>")[1].split('<script type="application/json"')[0]
-    return " ".join(re.sub(r"<[^>]*>", " ", body).split())
 
 
 VERDICTS: list[tuple[str, dict[str, Any], int, str]] = [
@@ -172,27 +165,20 @@ VERDICTS: list[tuple[str, dict[str, Any], int, str]] = [
 
 @pytest.mark.parametrize(("what", "keys", "code", "says"), VERDICTS, ids=[row[0] for row in VERDICTS])
 def test_verdicts(tmp_path: Path, what: str, keys: dict[str, Any], code: int, says: str) -> None:
-    out = tmp_path / "signed"
-    same = written(tmp_path, same_json(**keys))
-    result = sign_off(
-        sides(tmp_path), *BACKENDS, "--gates", write_gates(tmp_path), "--out", out, "--same", same
-    )
+    out, same = tmp_path / "signed", written(tmp_path, same_json(**keys))
+    write_sides(tmp_path)
+    result = sign_off_in(tmp_path, "--same", same)
     assert result.exit_code == code, (what, result.output)
-    assert says in shown(out)
+    assert says in visible_words(out)
     kept = json.loads((out / "signoff.json").read_text())["same"]
     assert kept["pages"]["total"] == 1200
     assert kept["folder"] == str(same)
 
 
 def test_its_files_have_sums_and_later_ones_are_found(tmp_path: Path) -> None:
-    out = tmp_path / "signed"
-    same = written(tmp_path, same_json())
-    assert (
-        sign_off(
-            sides(tmp_path), *BACKENDS, "--gates", write_gates(tmp_path), "--out", out, "--same", same
-        ).exit_code
-        == 0
-    )
+    out, same = tmp_path / "signed", written(tmp_path, same_json())
+    write_sides(tmp_path)
+    assert sign_off_in(tmp_path, "--same", same).exit_code == 0
     sums = (out / "SHA256SUMS").read_text()
     assert "  ../same/same.json\n" in sums
     assert "  ../same/pages.jsonl\n" in sums
@@ -207,8 +193,9 @@ def test_its_files_have_sums_and_later_ones_are_found(tmp_path: Path) -> None:
 
 def test_without_it_the_document_says_what_nobody_looked_at(tmp_path: Path) -> None:
     out = tmp_path / "signed"
-    assert sign_off(sides(tmp_path), *BACKENDS, "--gates", write_gates(tmp_path), "--out", out).exit_code == 0
-    assert "was not looked at page by page (bin/replay same)" in shown(out)
+    write_sides(tmp_path)
+    assert sign_off_in(tmp_path).exit_code == 0
+    assert "was not looked at page by page (bin/replay same)" in visible_words(out)
     assert json.loads((out / "signoff.json").read_text())["same"] is None
 
 
@@ -229,10 +216,8 @@ def test_what_is_no_result_is_refused(tmp_path: Path, what: str, content: object
     if content is not None:
         text = content if isinstance(content, str) else json.dumps(content)
         (same / "same.json").write_text(text)
-    out = tmp_path / "signed"
-    result = sign_off(
-        sides(tmp_path), *BACKENDS, "--gates", write_gates(tmp_path), "--out", out, "--same", same
-    )
+    write_sides(tmp_path)
+    result = sign_off_in(tmp_path, "--same", same)
     assert result.exit_code == 2, what
     assert says in result.output
-    assert not out.exists()
+    assert not (tmp_path / "signed").exists()

@@ -8,26 +8,15 @@ import zlib
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
 from plimsoll.analysis.signoff import signoff
 from plimsoll.analysis.signoff.page import signoff_page
 from plimsoll.analysis.signoff.pdf import UnreadablePdfError, each_page_has, has_on_each_page
 from plimsoll.analysis.signoff.seal import FileSum, parse_sums, raw_files, sha256_of, sum_files, sums_text
 from plimsoll.common.errors import RunDirectoryError, SettingsError
-from tests.support.comparable import (
-    BACKENDS,
-    pdf_of,
-    runs_of,
-    sign_off,
-    signed_off,
-    write_both,
-    write_gates,
-)
+from tests.support.comparable import pdf_of, runs_of, sign_off_in, signed_off, write_both
 
 DIGITS = "0123456789abcdef" * 4
-
-
 NAMES = [
     ("plain", "run.json"),
     ("above", "../runs/1/requests.npy"),
@@ -101,20 +90,17 @@ def test_a_file_that_goes_away_is_an_error(tmp_path: Path) -> None:
         sum_files(files, tmp_path, lambda *_: None)
 
 
-SUM = "0123456789abcdef" * 4
-
-
 PAGES: list[tuple[str, bytes, bool]] = [
-    ("on both pages", pdf_of(f"1 / 2 {SUM}", f"2 / 2 {SUM}"), True),
-    ("in parts", pdf_of(" ".join(SUM)), True),
-    ("on the first page alone", pdf_of(SUM, "2 / 2"), False),
+    ("on both pages", pdf_of(f"1 / 2 {DIGITS}", f"2 / 2 {DIGITS}"), True),
+    ("in parts", pdf_of(" ".join(DIGITS)), True),
+    ("on the first page alone", pdf_of(DIGITS, "2 / 2"), False),
     ("no page", pdf_of(), False),
 ]
 
 
 @pytest.mark.parametrize(("what", "pdf", "has"), PAGES, ids=[row[0] for row in PAGES])
 def test_the_sum_has_to_be_on_each_page(what: str, pdf: bytes, has: bool) -> None:
-    assert each_page_has(pdf, SUM) is has, what
+    assert each_page_has(pdf, DIGITS) is has, what
 
 
 def _bomb() -> bytes:
@@ -135,7 +121,7 @@ HOSTILE: list[tuple[str, bytes]] = [
 @pytest.mark.parametrize(("what", "pdf"), HOSTILE, ids=[row[0] for row in HOSTILE])
 def test_a_hostile_pdf_bears_nothing(what: str, pdf: bytes) -> None:
     try:
-        assert not has_on_each_page(pdf, SUM), what
+        assert not has_on_each_page(pdf, DIGITS), what
     except UnreadablePdfError as error:
         assert str(error) == "its text cannot be read"
 
@@ -143,18 +129,18 @@ def test_a_hostile_pdf_bears_nothing(what: str, pdf: bytes) -> None:
 def test_reading_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plimsoll.analysis.signoff.pdf._READING_S", 0.001)
     with pytest.raises(UnreadablePdfError, match=r"^its text cannot be read within 0\.001 s$"):
-        has_on_each_page(pdf_of(SUM), SUM)
+        has_on_each_page(pdf_of(DIGITS), DIGITS)
 
 
 def test_no_pdf_is_kept_that_does_not_bear_the_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def print_other(_: Path, target: Path, __: Path) -> None:
-        target.write_bytes(pdf_of(SUM))
+        target.write_bytes(pdf_of(DIGITS))
 
     monkeypatch.setattr("plimsoll.analysis.signoff.signoff.print_pdf", print_other)
-    experiment, out = write_both(tmp_path / "e"), tmp_path / "signed"
-    result = sign_off(experiment, *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
+    write_both(tmp_path / "experiment")
+    result = sign_off_in(tmp_path)
     assert "without a PDF: the browser does not print the sum on each page" in result.stderr
-    assert not (out / "signoff.pdf").exists()
+    assert not (tmp_path / "signed" / "signoff.pdf").exists()
 
 
 @pytest.fixture(autouse=True)
@@ -163,9 +149,8 @@ def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_sum_of_the_evidence_is_on_every_page_and_at_the_end_of_the_command(tmp_path: Path) -> None:
-    write_both(tmp_path / "e")
-    out = tmp_path / "signed"
-    result = sign_off(tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
+    write_both(tmp_path / "experiment")
+    result, out = sign_off_in(tmp_path), tmp_path / "signed"
     digits = hashlib.sha256((out / "SHA256SUMS").read_bytes()).hexdigest()
     assert f"on every page: {digits}\n" in result.stdout
     page = (out / "signoff.html").read_text(encoding="utf-8")
@@ -180,15 +165,10 @@ def test_the_sum_of_the_evidence_is_on_every_page_and_at_the_end_of_the_command(
     ]
 
 
-def refused(tmp_path: Path, *further: str | Path) -> Result:
-    write_both(tmp_path / "e")
-    return sign_off(tmp_path / "e", *BACKENDS, *further)
-
-
 def test_it_overwrites_nothing(tmp_path: Path) -> None:
     out = signed_off(tmp_path)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    again = sign_off(tmp_path / "experiment", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
+    again = sign_off_in(tmp_path)
     assert again.exit_code == 2
     assert "is there already, and a sign-off is never overwritten" in again.stderr
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
@@ -206,7 +186,8 @@ def test_one_that_appears_meanwhile_is_not_overwritten(
         return printed(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(signoff, "signoff_page", late)
-    result = refused(tmp_path, "--gates", write_gates(tmp_path), "--out", out)
+    write_both(tmp_path / "experiment")
+    result = sign_off_in(tmp_path)
     assert result.exit_code == 2
     assert [path.name for path in out.iterdir()] == ["theirs"]
     assert not list(tmp_path.glob(".signed*"))
@@ -215,27 +196,23 @@ def test_one_that_appears_meanwhile_is_not_overwritten(
 def test_data_that_change_meanwhile_are_not_signed_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_both(tmp_path / "e")
+    write_both(tmp_path / "experiment")
     compared = signoff.compare_sides
 
     def meanwhile(*arguments: object) -> object:
-        (runs_of(tmp_path / "e")[0] / "events.jsonl").write_text("")
+        (runs_of(tmp_path / "experiment")[0] / "events.jsonl").write_text("")
         return compared(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(signoff, "compare_sides", meanwhile)
-    result = sign_off(
-        tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", tmp_path / "signed"
-    )
+    result = sign_off_in(tmp_path)
     assert result.exit_code == 2
     assert "changed while it was read" in result.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["e", "limits.yml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["experiment", "limits.yml"]
 
 
 def test_a_link_among_the_raw_data_is_refused(tmp_path: Path) -> None:
-    write_both(tmp_path / "e")
-    (runs_of(tmp_path / "e")[0] / "more").symlink_to("/etc")
-    result = sign_off(
-        tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", tmp_path / "signed"
-    )
+    write_both(tmp_path / "experiment")
+    (runs_of(tmp_path / "experiment")[0] / "more").symlink_to("/etc")
+    result = sign_off_in(tmp_path)
     assert result.exit_code == 2
     assert "is not a plain file, so it has no sum" in result.stderr

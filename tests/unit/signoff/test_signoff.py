@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-from click.testing import Result
 
 from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from tests.support.comparable import (
@@ -17,25 +15,25 @@ from tests.support.comparable import (
     runs_of,
     separated,
     sign_off,
+    sign_off_in,
     signed_off,
+    visible_words,
     write_both,
     write_comparable,
     write_gates,
 )
-from tests.support.rundir import change
+from tests.support.rundir import change, change_records
 from tests.unit.compare.test_compare import hostile_sides
 from tests.unit.report.test_page import HOSTILE, _figures
 
 
+@pytest.fixture(autouse=True)
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
+
+
 def page_of(out: Path) -> str:
     return (out / "signoff.html").read_text(encoding="utf-8")
-
-
-def shown(out: Path) -> str:
-    """Return the words of the page, without its scripts."""
-    body = page_of(out).split("<body>")[1]
-    body = body[: body.index('<script type="application/json"')]
-    return " ".join(re.sub(r"<[^>]*>", " ", body).split())
 
 
 VERDICTS = [
@@ -47,9 +45,8 @@ VERDICTS = [
 
 @pytest.mark.parametrize(("what", "ratio", "code", "verdict"), VERDICTS, ids=[row[0] for row in VERDICTS])
 def test_verdicts(tmp_path: Path, what: str, ratio: float, code: int, verdict: str) -> None:
-    write_both(tmp_path / "e", ratio)
-    out = tmp_path / "signed"
-    result = sign_off(tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
+    write_both(tmp_path / "experiment", ratio)
+    result, out = sign_off_in(tmp_path), tmp_path / "signed"
     assert result.exit_code == code, what
     assert result.stdout.startswith(f"{verdict}: nvme against sata: 3 limits checked")
     assert result.stdout.endswith(f"document: {out}/signoff.html\n")
@@ -82,45 +79,38 @@ def _umask() -> int:
     return mask
 
 
-def _truncated(runs: list[Path]) -> None:
-    with (runs[0] / "requests.npy").open("r+b") as file:
-        file.truncate(HEADER_BYTES + 700 * RECORD.itemsize)
+def _killed_run(run: Path) -> None:
+    change(run, status="running")
+    os.utime(run / "requests.npy", (0, 0))
 
 
-def _late(runs: list[Path]) -> None:
-    path = runs[0] / "requests.npy"
-    table = np.array(np.memmap(path, dtype=RECORD, mode="r", offset=HEADER_BYTES))
-    table["lag_us"] = 40_000
-    path.write_bytes(path.read_bytes()[:HEADER_BYTES] + table.tobytes())
-
-
-def _killed_run(runs: list[Path]) -> None:
-    change(runs[0], status="running")
-    os.utime(runs[0] / "requests.npy", (0, 0))
-
-
-NEVER_PASS: list[tuple[str, Callable[[list[Path]], object], str]] = [
-    ("limited by its generator", lambda r: change(r[0], generator_limited=True), "limited by the load gener"),
-    ("late, though it does not say so", _late, "limited by the load generator"),
-    ("interrupted", lambda r: change(r[0], status="interrupted"), "was interrupted"),
-    ("failed", lambda r: change(r[0], status="failed", reason="no route"), "failed (no route)"),
+NEVER_PASS: list[tuple[str, Callable[[Path], object], str]] = [
+    ("limited by its generator", lambda r: change(r, generator_limited=True), "limited by the load gener"),
+    (
+        "late, though it does not say so",
+        lambda r: change_records(r, lag_us=40_000),
+        "limited by the load generator",
+    ),
+    ("interrupted", lambda r: change(r, status="interrupted"), "was interrupted"),
+    ("failed", lambda r: change(r, status="failed", reason="no route"), "failed (no route)"),
     ("killed", _killed_run, "was killed"),
-    ("without its summary", lambda r: (r[0] / "summary.json").unlink(), "summary.json is missing"),
-    ("truncated", _truncated, "is truncated"),
-    ("cannot be read", lambda r: (r[0] / "run.json").write_text("{"), "is not JSON"),
-    ("another seed", lambda r: change(r[0], seed=2), "seed"),
-    ("another speed", lambda r: change(r[0], speed="2"), "speed"),
+    ("without its summary", lambda r: (r / "summary.json").unlink(), "summary.json is missing"),
+    (
+        "truncated",
+        lambda r: os.truncate(r / "requests.npy", HEADER_BYTES + 700 * RECORD.itemsize),
+        "is truncated",
+    ),
+    ("cannot be read", lambda r: (r / "run.json").write_text("{"), "is not JSON"),
+    ("another seed", lambda r: change(r, seed=2), "seed"),
+    ("another speed", lambda r: change(r, speed="2"), "speed"),
 ]
 
 
 @pytest.mark.parametrize(("what", "spoil", "says"), NEVER_PASS, ids=[row[0] for row in NEVER_PASS])
-def test_it_never_passes(tmp_path: Path, what: str, spoil: Callable[[list[Path]], object], says: str) -> None:
-    write_both(tmp_path / "e", 0.5)
-    spoil(runs_of(tmp_path / "e"))
-    out = tmp_path / "signed"
-    result = sign_off(tmp_path / "e", *BACKENDS, "--gates", write_gates(tmp_path), "--out", out)
-    assert result.exit_code == 3, what
-    assert says in shown(out)
+def test_it_never_passes(tmp_path: Path, what: str, spoil: Callable[[Path], object], says: str) -> None:
+    spoil(runs_of(write_both(tmp_path / "experiment", 0.5))[0])
+    assert sign_off_in(tmp_path).exit_code == 3, what
+    assert says in visible_words(tmp_path / "signed")
 
 
 INTERLEAVED = [
@@ -141,7 +131,7 @@ def test_interleaved(tmp_path: Path, what: str, key: str, code: int, says: str) 
     out = tmp_path / "signed"
     result = sign_off(*sides, "--gates", write_gates(tmp_path, key + GATES), "--out", out)
     assert result.exit_code == code, what
-    assert says in shown(out)
+    assert says in visible_words(out)
 
 
 def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
@@ -149,7 +139,7 @@ def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
         path = tmp_path / "experiment" / "runs" / f"9-download--{name}"
         write_comparable(path, name, 1, 20 + place, 2, scenario="download", saturator=None)
     out = signed_off(tmp_path, "--question", "May the shop move?", "--signer", "A. Bell", ratio=1.5)
-    words = shown(out)
+    words = visible_words(out)
     wanted = [
         "Sign-off: nvme against sata",
         "FAIL May the shop move? nvme breaks 1 of 3 limits.",
@@ -192,7 +182,9 @@ def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
 
 
 def test_without_a_download_the_document_says_what_that_costs(tmp_path: Path) -> None:
-    assert "The control experiment (download) was not run on both sides" in shown(signed_off(tmp_path))
+    assert "The control experiment (download) was not run on both sides" in visible_words(
+        signed_off(tmp_path)
+    )
 
 
 SIGNERS = [
@@ -256,16 +248,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
 
 
 def test_json_is_what_is_written(tmp_path: Path) -> None:
-    result = refused(tmp_path, "--gates", write_gates(tmp_path), "--out", tmp_path / "signed", "--json")
+    write_both(tmp_path / "experiment")
+    result = sign_off_in(tmp_path, "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout) == json.loads((tmp_path / "signed" / "signoff.json").read_text())
-
-
-@pytest.fixture(autouse=True)
-def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
-
-
-def refused(tmp_path: Path, *further: str | Path) -> Result:
-    write_both(tmp_path / "e")
-    return sign_off(tmp_path / "e", *BACKENDS, *further)

@@ -38,15 +38,15 @@ def test_what_does_something_is_found_with_its_size_and_what_does_nothing_is_not
 
     many, found_both, covered, wrong = 100, 0, 0, 0
     for seed in range(many):
-        told = {
+        changes = {
             (change.factor, change.to): change
             for effect in effects(trials(seed, LEVELS, truth), LEVELS)
             for change in effect.changes
         }
-        size, bfq = told["recordsize", "16K"], told["scheduler", "bfq"]
+        size, bfq = changes["recordsize", "16K"], changes["scheduler", "bfq"]
         found_both += (size.outcome, bfq.outcome) == ("faster", "slower")
         covered += (size.ratio.lower or 0) <= 0.6 <= (size.ratio.upper or 0)
-        wrong += told["arc", "4G"].outcome != "noise"
+        wrong += changes["arc", "4G"].outcome != "noise"
     assert found_both >= 90
     assert covered >= 90
     assert wrong <= 9
@@ -68,8 +68,8 @@ def test_the_largest_effect_comes_first_and_the_fastest_combination_too() -> Non
 
 def test_drift_over_hours_is_no_effect_since_repeats_go_forth_and_back() -> None:
     found = trials(3, {"arc": ["1G", "4G"], "recordsize": ["128K", "16K"]}, nothing, drift=0.1)
-    told = effects(found, {"arc": ["1G", "4G"], "recordsize": ["128K", "16K"]})
-    assert {change.outcome for effect in told for change in effect.changes} == {"noise"}
+    changes = effects(found, {"arc": ["1G", "4G"], "recordsize": ["128K", "16K"]})
+    assert {change.outcome for effect in changes for change in effect.changes} == {"noise"}
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,7 @@ def test_a_server_that_refuses_at_once_is_not_fast(tmp_path: Path) -> None:
     figures = measure_in_detail(
         RunDirectory.open(write_run(tmp_path / "run", table, load=load)), sliced=True
     ).statistics
-    said = figures.as_json()
-    assert said["requests"]["failures"] == 1000  # type: ignore[index]
+    assert figures.as_json()["requests"]["failures"] == 1000  # type: ignore[index]
     assert figures.samples["response"].figures().shown("p99") == "wrong answer"
     assert figures.samples["service"].figures().shown("p99") == "wrong answer"
     assert {window.figures.shown("p99.9") for window in figures.windows.windows} == {"wrong answer"}
@@ -161,8 +160,6 @@ def test_a_window_without_failures_keeps_its_figure(tmp_path: Path) -> None:
 
 
 TIMEOUT_US = 60_000_000
-
-
 BUSY = Saturation("zfs-send", 10 * 10**9, 20 * 10**9, None, [])
 
 

@@ -43,8 +43,6 @@ SCIPY = [
 
 # Eighths are exact in binary, so that ties are ties.
 VALUES = st.lists(st.integers(-40, 40).map(lambda n: n / 8), min_size=2, max_size=4)
-
-
 SHIFTS = st.integers(-40, 40).map(lambda n: n / 8 + 1 / 16)
 
 
@@ -187,11 +185,7 @@ def test_holm(what: str, p_values: list[float], adjusted: list[float]) -> None:
 
 
 CLEAR = [10.0, 10.2, 9.9, 10.1]
-
-
 FEWEST = [(1, False, 3), (3, False, 4), (4, False, 5), (12, False, 5), (13, False, 6), (46, False, 6)]
-
-
 FEWEST += [(1, True, 5), (3, True, 6), (12, True, 8)]
 
 

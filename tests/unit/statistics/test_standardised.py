@@ -158,17 +158,11 @@ def test_the_same_data_give_the_same_limits() -> None:
 
 
 PAGE, IMAGE = 1, 2
-
-
 FIRST_DAY = 20_731
 
 
 def day(
-    number: int,
-    requests: Mapping[int, int],
-    times: float = 1.0,
-    failing: int = 0,
-    hours: range = range(24),
+    number: int, requests: Mapping[int, int], times: float = 1.0, failing: int = 0, hours: range = range(24)
 ) -> ServedDay:
     """So many requests an hour and route: 10, 20, … ms for pages, a tenth of that for images."""
     parts = []
@@ -187,8 +181,6 @@ def reference(finest_us: float = 1.0) -> Reference:
 
 
 NEW = FIRST_DAY + 21
-
-
 VALUES = [
     ("the same", day(NEW, {PAGE: 50, IMAGE: 50}), 1.0),
     ("three times the visitors, of the same wishes", day(NEW, {PAGE: 150, IMAGE: 150}, times=1 / 3), 1.0),

@@ -4,7 +4,6 @@ import json
 import math
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -44,11 +43,7 @@ from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, SLOW, wr
 from tests.support.rundir import change, load_records, records, write_run
 
 LARGEST = 2**32 - 1
-
-
 Row = tuple[int, int, int, bool, str]  # due_ns, lag_us, total_us, whether it queued, how it failed
-
-
 requests = st.lists(
     st.tuples(
         st.integers(0, 10**16),
@@ -337,29 +332,50 @@ def test_a_line_is_level_where_there_is_too_little_for_a_slope() -> None:
     assert line_of([]) is None
 
 
-SATURATIONS: list[tuple[str, list[Event], tuple[int, int | None, int] | None]] = [
+SATURATIONS: list[tuple[str, list[Event], tuple[str, int, int | None, list[tuple[int, float]]] | None]] = [
     ("nothing", [], None),
     ("what else happens is none", [Event(1, "warm-up", "start"), Event(2, "run", "stop")], None),
-    ("from start to stop", [Event(1, "zfs-send", "start"), Event(5, "zfs-send", "stop")], (1, 5, 0)),
-    ("killed: it never stopped", [Event(1, "fio", "start")], (1, None, 0)),
+    ("nor is a phase", [Event(1, "phase: copy", "start"), Event(2, "phase: copy", "stop")], None),
+    (
+        "from start to stop",
+        [Event(1, "zfs-send", "start"), Event(5, "zfs-send", "stop")],
+        ("zfs-send", 1, 5, []),
+    ),
+    ("killed: it never stopped", [Event(1, "fio", "start")], ("fio", 1, None, [])),
     (
         "bytes that are no number are none",
         [
             Event(1, "btrfs-send", "start"),
-            Event(2, "btrfs-send bytes", None, {"bytes_per_s": 10}),
-            Event(3, "btrfs-send bytes", None, {"bytes_per_s": float("nan")}),
-            Event(3, "btrfs-send bytes", None, {"bytes_per_s": "many"}),
-            Event(3, "btrfs-send bytes", None, {"bytes_per_s": True}),
+            *(
+                Event(3, "btrfs-send bytes", None, {"bytes_per_s": value})
+                for value in (10, float("nan"), "many", True)
+            ),
         ],
-        (1, None, 1),
+        ("btrfs-send", 1, None, [(3, 10.0)]),
+    ),
+    (
+        "one of any name is known by its start",
+        [Event(1, "phase: copy", "start"), Event(2, "tide", "start", {"saturator": True})],
+        ("tide", 2, None, []),
+    ),
+    (
+        "or by its throughput",
+        [
+            Event(1, "tide", "start"),
+            Event(2, "tide bytes", None, {"bytes_per_s": 5}),
+            Event(3, "tide", "stop"),
+        ],
+        ("tide", 1, 3, [(2, 5.0)]),
     ),
 ]
 
 
-@pytest.mark.parametrize(("why", "events", "expected"), SATURATIONS, ids=[row[0] for row in SATURATIONS])
-def test_saturators_are_known_by_their_events(why: str, events: list[Event], expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("events", "expected"), [row[1:] for row in SATURATIONS], ids=[row[0] for row in SATURATIONS]
+)
+def test_saturators_are_known_by_their_events(events: list[Event], expected: object) -> None:
     found = saturation(events)
-    assert (found and (found.start_ns, found.stop_ns, len(found.bytes_per_s))) == expected, why
+    assert (found and (found.name, found.start_ns, found.stop_ns, found.bytes_per_s)) == expected
 
 
 def test_throughput_and_latency_are_of_the_send_and_of_the_storages_own_disk(tmp_path: Path) -> None:
@@ -441,21 +457,3 @@ def test_the_lab_s_keys_are_kept_and_merge_well(tmp_path: Path) -> None:
     assert facts.phases.during_s == DURING_S
     change(path, storage=None, experiment=None, phases=None)
     assert RunDirectory.open(path).facts.storage is None
-
-
-def test_a_saturator_of_any_name_is_known_by_its_start() -> None:
-    found = saturation([Event(1, "phase: copy", "start"), Event(2, "tide", "start", {"saturator": True})])
-    assert found
-    assert (found.name, found.start_ns) == ("tide", 2)
-
-
-def test_a_saturator_of_any_name_is_known_by_its_throughput() -> None:
-    events = [
-        Event(1, "tide", "start"),
-        Event(2, "tide bytes", None, {"bytes_per_s": 5}),
-        Event(3, "tide", "stop"),
-    ]
-    found = saturation(events)
-    assert found
-    assert (found.name, found.start_ns, found.stop_ns, found.bytes_per_s) == ("tide", 1, 3, [(2, 5.0)])
-    assert saturation([Event(1, "phase: copy", "start"), Event(2, "phase: copy", "stop")]) is None
