@@ -70,7 +70,7 @@ def _timeline(rows: list[Row], block: int, timeout_us: int | None = None) -> Tim
     return timeline
 
 
-@given(requests, st.integers(1, 20), st.none() | st.integers(1, 2**33))
+@given(requests, st.integers(1, 20), st.none() | st.integers(1, NEVER_US - 1))
 def test_slices_hold_what_falls_into_them_however_they_folded(
     rows: list[Row], block: int, timeout_us: int | None
 ) -> None:
