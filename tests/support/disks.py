@@ -18,6 +18,8 @@ from plimsoll.lab.disks.disk import Disk
 from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.machine import LocalMachine, Machine
 from plimsoll.lab.names import Label
+from plimsoll.lab.saturators import find_saturator_kind
+from plimsoll.lab.saturators.saturator import SaturatorSettings
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Remains, Step
 from tests.support.programs import LONGEST_S, eventually, need
@@ -52,6 +54,21 @@ def emulated(filesystem: str, work: Path, size: str = "512M", **limits: Any) -> 
         {"kind": "emulated", "filesystem": filesystem, "size_bytes": size, **limits}
     )
     return make_disk(settings, LABEL, filesystem, str(work))
+
+
+def remove_leftovers(settings: SaturatorSettings, label: str) -> list[str]:
+    """Remove what is found of a saturator on this machine, twice, which does no harm; return what it was."""
+    kind = find_saturator_kind(settings)
+
+    async def remove() -> list[str]:
+        async with here() as machine:
+            found = await kind.find(machine, settings, label, "ssd")
+            for one in found * 2:
+                await StepRunner(machine).do(one.remove)
+            assert await kind.find(machine, settings, label, "ssd") == []
+            return [one.what for one in found]
+
+    return asyncio.run(remove())
 
 
 @asynccontextmanager

@@ -3,16 +3,19 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.experiment.design import plan_runs
 from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.status.watch import Status, StatusReader
-from plimsoll.lab.machine import CommandResult, Line
+from plimsoll.lab.machine import CommandResult, Line, Machine
+from plimsoll.lab.saturators import make_saturator
+from plimsoll.lab.saturators.saturator import Runner, SaturatorSettings
 from plimsoll.lab.tuning import apply
 from plimsoll.lab.tuning.apply import JournalPlace
 from tests.support.recorded import ARCSTATS, HUGEPAGE, SCHEDULER
@@ -98,6 +101,21 @@ class ScriptedMachine(NotingMachine):
         self.ran.append(tuple(command))
         self.processes.append(self._begun(command))
         return self.processes[-1]
+
+
+@asynccontextmanager
+async def at_work(
+    machine: Machine, settings: SaturatorSettings, label: str, events: list[dict[str, Any]] | None = None
+) -> AsyncIterator[Runner[Any]]:
+    """A saturator from its start to its stop, that tries again at once; `events` get what it tells."""
+    one = make_saturator(machine, settings, label, ([] if events is None else events).append)
+    assert isinstance(one, Runner)
+    one.retry_s = 0.001
+    await one.start()
+    try:
+        yield one
+    finally:
+        await one.stop()
 
 
 BenchAnswer = tuple[int, str, str]  # status, output, errors

@@ -2,18 +2,17 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from plimsoll.lab.clones.proxmox import Proxmox, ProxmoxSettings
 from plimsoll.lab.disks.disk import DataLocation
-from plimsoll.lab.machine import Line, LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
+from plimsoll.lab.machine import Line
+from plimsoll.lab.saturators import AnySaturator
 from plimsoll.lab.saturators.backup import (
     BACKUP,
     command,
@@ -22,21 +21,18 @@ from plimsoll.lab.saturators.backup import (
     reader,
     release_command,
 )
-from plimsoll.lab.saturators.saturator import Runner, Saturator
-from plimsoll.lab.steps.runner import StepRunner
-from tests.support.scripted import ScriptedMachine
+from plimsoll.lab.saturators.saturator import Runner
+from tests.support.disks import here, remove_leftovers
+from tests.support.programs import awaited
+from tests.support.scripted import ScriptedMachine, at_work
 from tests.support.stand_ins import RECORDED, ProxmoxNode
 
-SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
+settings_of = TypeAdapter[Any](AnySaturator).validate_python
 MIB, GIB = 1 << 20, 1 << 30
 SERVER = {"to": "repository", "repository": "lab@pbs!t@backup:store", "password_file": "/root/pbs.secret"}
 STORAGE: dict[str, Any] = {"kind": "backup", "guest": 9001, "sink": {"to": "storage", "storage": "pbs"}}
 REPOSITORY: dict[str, Any] = {"kind": "backup", "folder": "/srv", "sink": SERVER}
 BY = "move--ssd"
-
-
-def settings_of(given_: dict[str, Any]) -> Any:
-    return SETTINGS.validate_python(given_)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +63,6 @@ def test_what_is_copied_is_counted_by_the_copier_alone() -> None:
     assert read(Line("err", "ERROR: Backup of VM 9001 failed - no space", 0)) is None, (
         "the reason of a failure"
     )
-
-
-@given(st.text())
-def test_any_line_is_read_or_left(text: str) -> None:
-    for given_ in (STORAGE, REPOSITORY, {"kind": "backup", "guest": 100}):
-        found = reader(settings_of(given_))(Line("out", text, 0))
-        assert found is None or found >= 0
 
 
 def test_the_commands_of_vzdump() -> None:
@@ -118,51 +107,6 @@ def test_only_backups_with_the_labels_own_note_are_removed() -> None:
         assert find_own_backups(text, "pbs", BY) == own_snapshots(text, BY) == []
 
 
-@pytest.mark.parametrize(
-    ("given_", "says"),
-    [
-        ({"kind": "backup", "guest": 99}, "a number that no guest has"),
-        ({"kind": "backup", "guest": "9001; reboot"}, "a command"),
-        ({"kind": "backup", "mode": "stop"}, "the site would be stopped"),
-        ({"kind": "backup", "folder": "/srv"}, "vzdump backs up a guest"),
-        (REPOSITORY | {"guest": 9001}, "a repository has a folder"),
-        ({"kind": "backup", "sink": {"to": "storage", "storage": "--all"}}, "an option"),
-        ({"kind": "backup", "sink": {"to": "storage", "storage": "../x"}}, "a path"),
-        ({"kind": "backup", "sink": SERVER | {"password": "x"}}, "a password in lab.yml"),
-        ({"kind": "backup", "sink": SERVER | {"fingerprint": "ab"}}, "half a fingerprint"),
-        ({"kind": "backup", "sink": SERVER | {"repository": "a b"}}, "a blank"),
-        ({"kind": "backup", "rate_bytes_per_s": 100}, "less than vzdump can limit to"),
-    ],
-)
-def test_settings_that_are_refused(given_: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValidationError):
-        settings_of(given_)
-
-
-def test_it_is_aimed_at_the_clone() -> None:
-    guest = settings_of({"kind": "backup", "sink": {"to": "folder"}})
-    at = DataLocation(folder="/srv/lab", guest=9001)
-    pointed: Any = aim_saturator(guest, at)
-    assert (pointed.guest, pointed.sink.folder) == (9001, "/srv/lab")
-    with pytest.raises(ValueError, match="vmid_range of one number"):
-        aim_saturator(guest, DataLocation(folder="/srv/lab"))
-    with pytest.raises(ValueError, match=r"sink\.folder: is missing"):
-        aim_saturator(guest, DataLocation(guest=9001))
-    host = settings_of({"kind": "backup", "sink": SERVER})
-    pointed = aim_saturator(host, at)
-    assert pointed.folder == "/srv/lab"
-    with pytest.raises(ValueError, match="folder: is missing"):
-        aim_saturator(host, DataLocation(guest=9001))
-
-
-@pytest.mark.parametrize(
-    "given_", [STORAGE, REPOSITORY, {"kind": "backup"}, {"kind": "backup", "sink": SERVER}]
-)
-def test_settings_outlive_an_experiment_that_is_resumed(given_: dict[str, Any]) -> None:
-    settings = settings_of(given_)
-    assert settings_of(settings.model_dump(mode="json")) == settings, "the folder has every key, defaults too"
-
-
 @pytest.mark.parametrize(("numbers", "guest"), [("9001-9001", 9001), ("9001-9002", None), (None, None)])
 def test_a_clone_on_proxmox_whose_number_is_known_before(numbers: str | None, guest: int | None) -> None:
     given_ = {
@@ -186,41 +130,26 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProxmoxNode:
     return made
 
 
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.02)
-
-
-def told_bytes(events: list[dict[str, Any]]) -> int:
-    return sum(event.get("bytes_per_s", 0) for event in events)
-
-
-def driven(given_: dict[str, Any], condition: Any) -> tuple[Saturator, list[dict[str, Any]]]:
-    """The saturator at work on this machine until `condition` holds for its events, then stopped."""
+def drive(
+    given_: dict[str, Any], holds: Callable[[list[dict[str, Any]]], object]
+) -> tuple[Runner[Any], list[dict[str, Any]]]:
+    """Let a saturator work on this machine until `holds` for what it told, or it failed."""
     events: list[dict[str, Any]] = []
 
-    async def drive() -> Saturator:
-        machine = LocalMachine()
-        one = make_saturator(machine, settings_of(given_), BY, events.append)
-        assert isinstance(one, Runner)
-        one.retry_s = 0.01
-        await one.start()
-        try:
-            await until(lambda: condition(events) or one.failure)
-        finally:
-            await one.stop()
-            await machine.close()
+    async def work() -> Runner[Any]:
+        async with here() as machine, at_work(machine, settings_of(given_), BY, events) as one:
+            await awaited("what it is to do", lambda: holds(events) or one.failure)
         return one
 
-    return asyncio.run(drive()), events
+    return asyncio.run(work()), events
 
 
 def test_a_guest_is_backed_up_into_a_file_until_it_is_stopped(node: ProxmoxNode, tmp_path: Path) -> None:
     node.has("endless")
     sink = {"to": "folder", "folder": str(tmp_path / "own")}
-    one, events = driven(
-        {"kind": "backup", "guest": 9001, "sink": sink}, lambda told: told_bytes(told) > 100_000
+    one, events = drive(
+        {"kind": "backup", "guest": 9001, "sink": sink},
+        lambda events: sum(event.get("bytes_per_s", 0) for event in events) > 100_000,
     )
     assert one.failure is None
     assert not node.is_there("lock"), "vzdump was told to end, and put things in order"
@@ -233,7 +162,7 @@ def test_a_guest_is_backed_up_into_a_file_until_it_is_stopped(node: ProxmoxNode,
 
 
 def test_rounds_follow_each_other(node: ProxmoxNode) -> None:
-    one, events = driven({"kind": "backup", "guest": 9001}, lambda _: len(node.asked("vzdump")) > 1)
+    one, events = drive({"kind": "backup", "guest": 9001}, lambda _: len(node.asked("vzdump")) > 1)
     assert one.failure is None
     assert not [event for event in events if "retry" in event["event"]]
 
@@ -247,14 +176,14 @@ def test_a_failure_is_told_in_vzdumps_own_words(node: ProxmoxNode) -> None:
     node.has(
         "recorded", "INFO: status = running\nERROR: Backup of VM 9001 failed - no space left on device\n"
     )
-    one, _ = driven({"kind": "backup", "guest": 9001, "retries": 0}, lambda told: False)
+    one, _ = drive({"kind": "backup", "guest": 9001, "retries": 0}, lambda told: False)
     assert one.failure and "Backup of VM 9001 failed - no space left on device" in one.failure
 
 
 def test_backups_on_a_server_are_removed_after_each_round(node: ProxmoxNode) -> None:
     node.prints("vzdump-9-storage")
     node.has("stored", (RECORDED / "stored.json").read_text())
-    driven(STORAGE, lambda told: len(node.asked("vzdump")) >= 2)
+    drive(STORAGE, lambda told: len(node.asked("vzdump")) >= 2)
     assert node.asked("pvesm")[0] == "pvesm free pbs:backup/vm/9001/2026-11-22T02:00:00Z"
     assert "--content backup --vmid 9001" in node.asked("pvesh")[0]
 
@@ -262,7 +191,7 @@ def test_backups_on_a_server_are_removed_after_each_round(node: ProxmoxNode) -> 
 def test_a_folder_goes_to_a_server_with_its_password_in_a_file(node: ProxmoxNode) -> None:
     node.prints("client-3")
     node.has("snapshots", (RECORDED / "snapshots.json").read_text())
-    driven(
+    drive(
         REPOSITORY,
         lambda told: sum(" backup clone" in line for line in node.asked("proxmox-backup-client")) >= 2,
     )
@@ -304,16 +233,7 @@ def test_what_a_kill_left_is_found_and_removed(node: ProxmoxNode, tmp_path: Path
     node.has("lock", "backup")
     settings = settings_of({"kind": "backup", "guest": 9001, "sink": {"to": "folder", "folder": str(folder)}})
 
-    async def cleared() -> list[str]:
-        machine = LocalMachine()
-        found = await BACKUP.find(machine, settings, BY, "ssd")
-        for one in found:
-            await StepRunner(machine).do(one.remove)
-        assert await BACKUP.find(machine, settings, BY, "ssd") == []
-        await machine.close()
-        return [one.what for one in found]
-
-    assert asyncio.run(cleared()) == [
+    assert remove_leftovers(settings, BY) == [
         f"a backup of the guest 9001, marked by {folder}/plimsoll-{BY}.backup",
         f"{folder}/plimsoll-{BY}.vzdump",
     ]

@@ -2,19 +2,32 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.lab.machine import Line
-from plimsoll.lab.saturators import make_saturator
+from plimsoll.lab.saturators.backup import Backup
 from plimsoll.lab.saturators.btrfs_send import BtrfsSend
 from plimsoll.lab.saturators.fio import Fio
-from plimsoll.lab.saturators.saturator import Runner, Saturator
-from tests.support.scripted import ScriptedMachine, ScriptedProcess
-from tests.unit.lab.test_saturators import BTRFS, FIO, OWN, ZFS
+from plimsoll.lab.saturators.rsync import Rsync
+from plimsoll.lab.saturators.saturator import Meter, Saturator, SaturatorSettings
+from plimsoll.lab.saturators.sinks import LocalSink
+from plimsoll.lab.saturators.zfs_send import ZfsSend
+from tests.support.programs import awaited
+from tests.support.scripted import ScriptedMachine, ScriptedProcess, at_work
+
+ZFS = ZfsSend(kind="zfs-send", dataset="tank/site", retries=1)
+RATED = ZFS.model_copy(update={"rate_bytes_per_s": 1000})
+BTRFS = BtrfsSend(kind="btrfs-send", subvolume="/srv/site", snapshots="/srv/.snap shots")
+FIO = Fio(kind="fio", folder="/srv/disk", jobs=2)
+RSYNC = Rsync(kind="rsync", folder="/srv/site", sink=LocalSink(to="local", into="/backup"))
+BY = "nightly"
+FIRST, SECOND = (f"tank/site@plimsoll-{BY}-00000{number}" for number in (1, 2))
 
 
 class Pool:
@@ -40,18 +53,6 @@ class Pool:
         return 0, "", ""
 
 
-async def _until(condition: Any) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
-def _quick(one: Saturator) -> Saturator:
-    assert isinstance(one, Runner)
-    one.retry_s = 0.001
-    return one
-
-
 def test_it_sends_again_and_again_and_leaves_only_what_was_there() -> None:
     theirs = ["tank/site@daily", "tank/site@plimsoll-other-000001"]
     pool = Pool(*theirs, "tank/site@plimsoll-nightly-000009")
@@ -64,14 +65,12 @@ def test_it_sends_again_and_again_and_leaves_only_what_was_there() -> None:
         return begun[-1]
 
     async def drive() -> None:
-        one = make_saturator(ScriptedMachine(pool.answer, begin), ZFS, "nightly", events.append)
-        await _quick(one).start()
-        await _until(lambda: len(begun) == 3)
-        assert pool.snapshots == [*theirs, "tank/site@plimsoll-nightly-000003"]
-        await _until(lambda: any("bytes_per_s" in event for event in events))
-        pool.busy = 2  # for a moment after it was stopped
-        await one.stop()
-        await one.stop()
+        async with at_work(ScriptedMachine(pool.answer, begin), ZFS, BY, events) as one:
+            await awaited("three sends", lambda: len(begun) == 3)
+            assert pool.snapshots == [*theirs, "tank/site@plimsoll-nightly-000003"]
+            await awaited("a throughput", lambda: has_throughput(events))
+            pool.busy = 2  # for a moment after it was stopped
+            await one.stop()
         assert one.failure is None
 
     asyncio.run(drive())
@@ -81,6 +80,10 @@ def test_it_sends_again_and_again_and_leaves_only_what_was_there() -> None:
     del events[-1]["at_ns"]
     assert events[-1] == {"event": "zfs-send", "phase": "stop", "bytes": 500 + 500 + 400}
     assert {"zfs-send", "zfs-send bytes"} == {event["event"] for event in events}
+
+
+def has_throughput(events: list[dict[str, Any]]) -> bool:
+    return any("bytes_per_s" in event for event in events)
 
 
 class _SlowToEnd(ScriptedProcess):
@@ -101,70 +104,49 @@ class _SlowToEnd(ScriptedProcess):
         return await super().stop()
 
 
-def test_it_stopped_at_its_last_byte_however_long_its_program_takes_to_end() -> None:
+def stop_slowly(since_ns: int, holds: Callable[[list[dict[str, Any]]], object]) -> list[dict[str, Any]]:
+    """What a send tells that wrote a line at `since_ns`, is stopped after `holds`, then writes another."""
     events: list[dict[str, Any]] = []
-    begun: list[_SlowToEnd] = []
-
-    def begin(command: Sequence[str]) -> ScriptedProcess:
-        begun.append(_SlowToEnd([Line("out", "bytes 500", 0)], None))
-        return begun[-1]
+    begun = _SlowToEnd([Line("out", "bytes 500", since_ns)], None)
 
     async def drive() -> None:
-        settings = ZFS.model_copy(update={"rate_bytes_per_s": 1000})
-        one = make_saturator(ScriptedMachine(Pool(openzfs=False).answer, begin), settings, "n", events.append)
-        await one.start()
-        await _until(lambda: begun)
-        await asyncio.sleep(0.1)  # long enough for a throughput
-        await one.stop()
+        machine = ScriptedMachine(Pool(openzfs=False).answer, lambda command: begun)
+        async with at_work(machine, RATED, "n", events):
+            await awaited("what it is to tell", lambda: machine.processes and holds(events))
+            await asyncio.sleep(0.1)  # long enough for a throughput
 
     asyncio.run(drive())
-    *_, last_part, stop = events
-    assert stop == {"event": "zfs-send", "phase": "stop", "bytes": 900, "at_ns": begun[0].last_ns}
-    assert (last_part["event"], last_part["at_ns"]) == ("zfs-send bytes", begun[0].last_ns)
+    assert events[-1] == {"event": "zfs-send", "phase": "stop", "bytes": 900, "at_ns": begun.last_ns}
+    return events
+
+
+def test_it_stopped_at_its_last_byte_however_long_its_program_takes_to_end() -> None:
+    *_, last_part, stop = stop_slowly(0, lambda events: True)
+    assert (last_part["event"], last_part["at_ns"]) == ("zfs-send bytes", stop["at_ns"])
     assert last_part["bytes_per_s"] > 0, "the second that was cut off"
 
 
 def test_the_last_throughput_is_over_the_time_since_the_line_before_it() -> None:
-    events: list[dict[str, Any]] = []
-    begun: list[_SlowToEnd] = []
-
-    def begin(command: Sequence[str]) -> ScriptedProcess:
-        begun.append(_SlowToEnd([Line("out", "bytes 500", time.monotonic_ns())], None))
-        return begun[-1]
-
-    async def drive() -> None:
-        settings = ZFS.model_copy(update={"rate_bytes_per_s": 1000})
-        one = make_saturator(ScriptedMachine(Pool(openzfs=False).answer, begin), settings, "n", events.append)
-        await one.start()
-        await _until(lambda: any("bytes_per_s" in event for event in events))
-        await asyncio.sleep(0.1)
-        await one.stop()
-
-    asyncio.run(drive())
-    *_, last_part, stop = events
-    since_s = (stop["at_ns"] - begun[0]._lines[0].t_ns) / 1e9
+    since_ns = time.monotonic_ns()
+    *_, last_part, stop = stop_slowly(since_ns, has_throughput)
+    since_s = (stop["at_ns"] - since_ns) / 1e9
     assert last_part["bytes_per_s"] == round(400 / since_s), "no spike after a report that lagged behind"
 
 
 def test_reports_that_are_overdue_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plimsoll.lab.saturators.saturator._PERIOD_NS", 20_000_000)
     monkeypatch.setattr("plimsoll.lab.saturators.saturator._SHORTEST_NS", 5_000_000)
-    reported_ns: list[int] = []
-
-    def note(event: dict[str, Any]) -> None:
-        if "bytes_per_s" in event:
-            reported_ns.append(event["at_ns"])
+    events: list[dict[str, Any]] = []
 
     async def drive() -> None:
-        one = make_saturator(ScriptedMachine(Pool(openzfs=False).answer), ZFS, "n", note)
-        await one.start()
-        await _until(lambda: reported_ns)
-        time.sleep(0.1)  # the machine stands still, and five reports become due
-        reports = len(reported_ns)
-        await _until(lambda: len(reported_ns) > reports + 2)
-        await one.stop()
+        async with at_work(ScriptedMachine(Pool(openzfs=False).answer), ZFS, "n", events):
+            await awaited("a report", lambda: has_throughput(events))
+            time.sleep(0.1)  # the machine stands still, and five reports become due
+            reports = len(events)
+            await awaited("three more", lambda: len(events) > reports + 2)
 
     asyncio.run(drive())
+    reported_ns = [event["at_ns"] for event in events if "bytes_per_s" in event]
     assert min(later - before for before, later in pairwise(reported_ns)) > 1_000_000
 
 
@@ -177,14 +159,11 @@ def test_increments_follow_each_other() -> None:
 
     async def drive() -> None:
         settings = ZFS.model_copy(update={"mode": "incremental"})
-        one = make_saturator(ScriptedMachine(pool.answer, begin), settings, "nightly", lambda event: None)
-        await one.start()
-        await _until(lambda: len(sent) == 2)
-        await one.stop()
+        async with at_work(ScriptedMachine(pool.answer, begin), settings, BY):
+            await awaited("two sends", lambda: len(sent) == 2)
 
     asyncio.run(drive())
-    second = "tank/site@plimsoll-nightly-000002"
-    assert sent == [["zfs", "send", OWN], ["zfs", "send", "-i", OWN, second]]
+    assert sent == [["zfs", "send", FIRST], ["zfs", "send", "-i", FIRST, SECOND]]
     assert pool.snapshots == []
 
 
@@ -195,10 +174,8 @@ def test_it_gives_up_after_so_many_failures_and_says_why() -> None:
 
     async def drive() -> Saturator:
         machine = ScriptedMachine(pool.answer, lambda command: ScriptedProcess(failed, 1))
-        one = _quick(make_saturator(machine, ZFS, "nightly", events.append))
-        await one.start()
-        await _until(lambda: one.failure)
-        await one.stop()
+        async with at_work(machine, ZFS, BY, events) as one:
+            await awaited("its failure", lambda: one.failure)
         return one
 
     one = asyncio.run(drive())
@@ -219,13 +196,44 @@ def test_the_others_start_and_stop_alike(settings: BtrfsSend | Fio) -> None:
 
     async def drive() -> ScriptedMachine:
         machine = ScriptedMachine()
-        one = make_saturator(machine, settings, "nightly", events.append)
-        await one.start()
-        await _until(lambda: machine.processes)
-        await one.stop()
+        async with at_work(machine, settings, BY, events):
+            await awaited("its work", lambda: machine.processes)
         return machine
 
     machine = asyncio.run(drive())
     assert machine.processes[0].stopped
     assert [event["phase"] for event in events if "phase" in event] == ["start", "stop"]
     assert machine.ran[-1][0] in ("find", "rm"), "it cleans up at the end"
+
+
+@given(st.lists(st.one_of(st.integers(0, 1 << 50), st.none())))
+def test_a_meter_counts_over_processes(said: list[int | None]) -> None:
+    meter, total, largest = Meter(), 0, 0
+    for one in said:
+        if one is None:
+            meter.next_process()
+            total, largest = total + largest, 0
+        else:
+            meter.now(one)
+            largest = max(largest, one)
+        assert meter.total == total + largest
+    assert meter.per_second(1.0) == meter.total
+    assert meter.per_second(1.0) == 0
+
+
+def test_more_time_to_end_for_what_needs_it() -> None:
+    graces: list[float] = []
+
+    class Patient(ScriptedProcess):
+        async def stop(self, grace_s: float = 5.0) -> int:
+            graces.append(grace_s)
+            return await super().stop()
+
+    async def drive(settings: SaturatorSettings) -> None:
+        machine = ScriptedMachine(begun=lambda command: Patient([], None))
+        async with at_work(machine, settings, BY):
+            await awaited("its work", lambda: machine.processes)
+
+    for settings in (RSYNC, Backup(kind="backup", guest=9001)):
+        asyncio.run(drive(settings))
+    assert graces == [5.0, 60.0]

@@ -4,10 +4,12 @@ import asyncio
 import subprocess
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.names import Label
+from plimsoll.lab.names import Label, checked_label, is_own_snapshot, snapshot_name
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Call, Command, Room, Serve, Step, as_shell, fill_step, no_reference
 
@@ -131,6 +133,17 @@ def test_only_names_of_this_very_experiment_are_its_own() -> None:
         "plimsoll-a--b/x",
     ):
         assert label.backend(other) is None
+
+
+@given(st.from_regex(r"[a-z0-9][a-z0-9-]{0,39}", fullmatch=True), st.integers(1, 999_999), st.text())
+def test_a_snapshot_s_name_belongs_to_one_label(label: str, number: int, other: str) -> None:
+    name = snapshot_name(label, number)
+    assert is_own_snapshot(name, label)
+    try:
+        checked_label(other)
+    except ValueError:
+        return
+    assert is_own_snapshot(name, other) == (other == label)
 
 
 def _do(*steps: Step) -> StepRunner:

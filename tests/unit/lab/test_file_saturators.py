@@ -1,6 +1,7 @@
-"""`rsync`, `database-dump` and `command`: settings, command lines, progress, and what is found of them."""
+"""`fio`, `rsync`, `database-dump` and `command`: what they run and read, and what is found of them."""
 
 import asyncio
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,17 +9,31 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from plimsoll.lab.disks.disk import DataLocation
+from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import Line, LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aim_saturator, database_dump, make_saturator, rsync
-from plimsoll.lab.saturators.saturator import LineProgress, amount_bytes
-from plimsoll.lab.saturators.sinks import find_left, removal_command
-from plimsoll.lab.steps.runner import StepRunner
-from tests.support.scripted import ScriptedMachine, ScriptedProcess
+from plimsoll.lab.saturators import (
+    AnySaturator,
+    aim_saturator,
+    any_command,
+    database_dump,
+    fio,
+    rsync,
+)
+from plimsoll.lab.saturators.fio import Fio
+from plimsoll.lab.saturators.saturator import LineProgress, amount_bytes, fill_words
+from plimsoll.lab.saturators.sinks import (
+    find_left,
+    removal_command,
+)
+from tests.support.disks import remove_leftovers
+from tests.support.programs import ROOT, awaited
+from tests.support.scripted import ScriptedMachine, at_work
 
-SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
+settings_of = TypeAdapter[Any](AnySaturator).validate_python
+FIO = {"kind": "fio", "folder": "/srv/disk", "jobs": 2}
 LOCAL = {"kind": "rsync", "folder": "/srv/site", "sink": {"to": "local", "into": "/backup"}}
 REMOTE = LOCAL | {"sink": {"to": "remote", "host": "root@backup", "port": 2222, "into": "/b b"}}
 COMMAND = {"kind": "command", "start": ["work"], "progress": "^(?P<bytes>[0-9]+) bytes"}
@@ -26,8 +41,36 @@ BY = "move--ssd"
 HOME = DataLocation(folder="/srv/lab")
 
 
-def settings_of(given_: dict[str, Any]) -> Any:
-    return SETTINGS.validate_python(given_)
+def test_the_commands_of_fio() -> None:
+    command = fio.command(settings_of(FIO | {"iodepth": 8, "rate_bytes_per_s": 9}), BY)
+    assert {"--directory=/srv/disk", "--ioengine=libaio", "--rate=9", "--status-interval=1"} <= set(command)
+    files = [f"/srv/disk/plimsoll-{BY}.{job}" for job in (0, 1)]
+    assert fio.remove(settings_of(FIO), BY) == ["rm", "-f", "--", *files]
+
+
+def test_documents_of_a_real_fio() -> None:
+    text = (ROOT / "tests" / "fixtures" / "saturators" / "fio-status.json").read_text(encoding="utf-8")
+    documents = fio.FioProgress()
+    totals = [total for line in text.splitlines() if (total := documents.feed(line)) is not None]
+    assert totals[0] == 418021376 + 421920768, "what it read and wrote in the first second"
+    assert len(totals) == 4
+    assert totals == sorted(totals), "it counts from its start"
+    cut = fio.FioProgress()
+    lines = ["fio: a warning", "}", "{", ' "jobs" : 3', "{", ' "jobs" : []', "}"]
+    assert [cut.feed(line) for line in lines] == [None] * 6 + [0]
+
+
+def test_what_a_killed_fio_left_is_found_and_removed(tmp_path: Path) -> None:
+    for end in (".0", ".2", ".9", "2.0"):
+        (tmp_path / f"plimsoll-{BY}{end}").write_text("")
+    own = [f"{tmp_path}/plimsoll-{BY}.0, {tmp_path}/plimsoll-{BY}.2"]
+    assert remove_leftovers(settings_of(FIO | {"folder": str(tmp_path), "jobs": 3}), BY) == own
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"plimsoll-{BY}.9", f"plimsoll-{BY}2.0"]
+
+
+def test_fio_of_a_clone_whose_folder_nobody_knows_left_nothing_to_find() -> None:
+    machine = ScriptedMachine(lambda command: (0, "/x\n", ""))
+    assert asyncio.run(fio.FIO.find(machine, Fio(kind="fio"), BY, "ssd")) == []
 
 
 @pytest.mark.parametrize(
@@ -113,63 +156,6 @@ def test_the_commands_of_a_dump() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "says"),
-    [
-        (LOCAL | {"sink": {"to": "null"}}, "nothing to copy to"),
-        (LOCAL | {"sink": {"to": "local", "into": "backup"}}, "a relative path"),
-        (LOCAL | {"sink": {"to": "local", "into": "/srv/site"}}, "a copy in itself"),
-        (LOCAL | {"sink": {"to": "local", "into": "/srv/site/b"}}, "a copy in what is copied"),
-        (LOCAL | {"folder": "/"}, "everything, with the copy"),
-        (LOCAL | {"rate_bytes_per_s": 100}, "less than rsync can limit to"),
-        (LOCAL | {"folder": "/srv/../etc"}, "a way up"),
-        ({"kind": "database-dump", "password": "x"}, "a password in lab.yml"),
-        ({"kind": "database-dump", "defaults_file": "lab.cnf"}, "a relative path"),
-        ({"kind": "database-dump", "databases": ["a'; DROP"]}, "no name"),
-        ({"kind": "database-dump", "databases": ["-e"]}, "an option"),
-        ({"kind": "database-dump", "program": []}, "no program"),
-        ({"kind": "database-dump", "sink": {"to": "remote", "host": "h", "into": "/x"}}, "no such sink"),
-        (COMMAND | {"start": []}, "no command"),
-        (COMMAND | {"start": "dd if=/dev/zero"}, "a line for a shell"),
-        (COMMAND | {"start": ["a\nb"]}, "a line end"),
-        (COMMAND | {"cleanup": ["rm", "${HOME}"]}, "what would read as a reference"),
-        (COMMAND | {"progress": "("}, "no regular expression"),
-        (COMMAND | {"progress": "([0-9]+)"}, "no group called bytes"),
-        (COMMAND | {"counts": "up"}, "an unknown way to count"),
-        ({"kind": "command", "start": ["a"]}, "no word of its progress"),
-    ],
-)
-def test_settings_that_are_refused(given_: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValidationError):
-        settings_of(given_)
-
-
-@pytest.mark.parametrize("given_", [LOCAL, REMOTE, {"kind": "database-dump"}, COMMAND])
-def test_settings_outlive_an_experiment_that_is_resumed(given_: dict[str, Any]) -> None:
-    settings = settings_of(given_)
-    assert settings_of(settings.model_dump(mode="json")) == settings
-
-
-def test_a_copy_beside_a_folder_whose_name_begins_alike_is_none_in_itself() -> None:
-    assert settings_of(LOCAL | {"sink": {"to": "local", "into": "/srv/site2"}})
-    clone = settings_of({"kind": "rsync", "sink": {"to": "local", "into": "/srv/lab/b"}})
-    with pytest.raises(ValueError, match="lies in what is copied, /srv/lab"):
-        aim_saturator(clone, HOME)
-    assert aim_saturator(clone, DataLocation(folder="/srv/la")).folder == "/srv/la"  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("given_", "key"),
-    [
-        ({"kind": "rsync", "sink": {"to": "local", "into": "/b"}}, "folder: is missing"),
-        ({"kind": "database-dump"}, r"sink\.folder: is missing"),
-    ],
-)
-def test_what_is_left_open_must_be_known(given_: dict[str, Any], key: str) -> None:
-    with pytest.raises(ValueError, match=key):
-        aim_saturator(settings_of(given_), DataLocation())
-
-
-@pytest.mark.parametrize(
     ("said", "status", "problem", "says"),
     [
         ("1 5000", 0, "", "all is there"),
@@ -242,18 +228,8 @@ def test_only_what_bears_the_name_is_found_and_removed(tmp_path: Path) -> None:
     (tmp_path / f"plimsoll-{BY}.rsync").mkdir()
     (tmp_path / f"plimsoll-{BY}.rsync" / "link").symlink_to(theirs)
     (tmp_path / f"plimsoll-{BY}").mkdir()
-    settings = settings_of(LOCAL | {"sink": {"to": "local", "into": str(tmp_path)}})
-
-    async def cleared() -> list[str]:
-        machine = LocalMachine()
-        found = await rsync.RSYNC.find(machine, settings, BY, "ssd")
-        for one in found * 2:  # twice does no harm
-            await StepRunner(machine).do(one.remove)
-        assert await rsync.RSYNC.find(machine, settings, BY, "ssd") == []
-        await machine.close()
-        return [one.what for one in found]
-
-    assert asyncio.run(cleared()) == [f"{tmp_path}/plimsoll-{BY}.rsync"]
+    into = {"sink": {"to": "local", "into": str(tmp_path)}}
+    assert remove_leftovers(settings_of(LOCAL | into), BY) == [f"{tmp_path}/plimsoll-{BY}.rsync"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"plimsoll-{BY}", "theirs"]
     assert (theirs / "file").exists()
 
@@ -282,28 +258,6 @@ def test_rsync_that_lost_files_on_its_way_did_not_fail(tmp_path: Path) -> None:
         assert done.returncode == kept
 
 
-def test_more_time_to_end_for_what_needs_it() -> None:
-    graces: list[float] = []
-
-    class Patient(ScriptedProcess):
-        async def stop(self, grace_s: float = 5.0) -> int:
-            graces.append(grace_s)
-            return await super().stop()
-
-    async def drive(given_: dict[str, Any]) -> None:
-        machine = ScriptedMachine(begun=lambda command: Patient([], None))
-        one = make_saturator(machine, settings_of(given_), BY, lambda event: None)
-        await one.start()
-        while not machine.processes:
-            await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        await one.stop()
-
-    asyncio.run(drive(LOCAL))
-    asyncio.run(drive({"kind": "backup", "guest": 9001}))
-    assert graces == [5.0, 60.0]
-
-
 def test_one_obstacle_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "ssh").write_text('#!/bin/sh\nexit "$STATUS"\n')
     (tmp_path / "ssh").chmod(0o755)
@@ -312,3 +266,80 @@ def test_one_obstacle_is_told_once(tmp_path: Path) -> None:
         environment = {"PATH": f"{tmp_path}:/bin:/usr/bin", "STATUS": str(status)}
         done = [subprocess.run(one.words, env=environment, check=False).returncode for one in checks]
         assert sum(map(bool, done)) == wrong
+
+
+def test_a_command_gets_its_names() -> None:
+    assert fill_words(["@own", "of=@clone/@own.x", "a@own", "@@own", "@owner", "@clone"], "l", "/d") == [
+        "plimsoll-l",
+        "of=/d/plimsoll-l.x",
+        "a@own",
+        "@@own",
+        "@owner",
+        "/d",
+    ]
+    given_ = COMMAND | {"start": ["dd", "of=@clone/@own"], "cleanup": ["rm", "-f", "--", "@clone/@own"]}
+    settings = aim_saturator(settings_of(given_), HOME)
+    assert any_command.command(settings, "l") == ["dd", "of=/srv/lab/plimsoll-l"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("form", "counts", "lines", "said"),
+    [
+        (r"^(?P<bytes>\d+) bytes", "total", ["5 bytes", "x", "9 bytes (9 B) copied"], [5, None, 9]),
+        (r"wrote (?P<bytes>\d+)", "each", ["a: wrote 5", "b: wrote 7", "c"], [5, 12, None]),
+        (r"(?P<bytes>[\d.]+) (?P<unit>\w+) done", "total", ["1.5 KiB done", "2 qB done"], [1536, None]),
+        (r"(?P<bytes>\d+)?%", "total", ["%"], [None]),
+    ],
+)
+def test_a_line_format(form: str, counts: str, lines: list[str], said: list[int | None]) -> None:
+    figures = LineProgress(re.compile(form), counts == "each")
+    assert [figures.read(Line("err", line, 0)) for line in lines] == said
+
+
+def test_a_command_is_started_again_and_cleaned_up_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plimsoll.lab.saturators.any_command._MARKS", str(tmp_path))
+    work = 'echo x >>"$0"; printf "1000 bytes\\r2000 bytes\\n" >&2'
+    own = f"{tmp_path}/@own.log"
+    given_ = {"start": ["sh", "-c", work, own], "cleanup": ["rm", "-f", "--", own], "interval_s": 0.1}
+    settings = settings_of(COMMAND | given_)
+    events: list[dict[str, Any]] = []
+    log, marked = tmp_path / f"plimsoll-{BY}.log", tmp_path / f"plimsoll-{BY}.command"
+
+    async def drive() -> None:
+        machine = LocalMachine()
+        log.write_text("of a crash\n")
+        async with at_work(machine, settings, BY, events):
+            await awaited("three rounds", lambda: log.exists() and log.read_text().count("x") >= 3)
+            assert "crash" not in log.read_text()
+            assert marked.is_dir()
+            found = await any_command.COMMAND.find(machine, settings, BY, "ssd")
+            assert [one.what for one in found] == [f"what the saturator's command left, marked by {marked}"]
+        assert await any_command.COMMAND.find(machine, settings, BY, "ssd") == []
+        await machine.close()
+
+    asyncio.run(drive())
+    marked.mkdir()
+    log.touch()
+    assert len(remove_leftovers(settings, BY)) == 1
+    assert list(tmp_path.iterdir()) == []
+    assert events[-1]["bytes"] >= 3 * 2000
+
+
+def test_a_clean_up_that_fails_is_tried_again_by_lab_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plimsoll.lab.saturators.any_command._MARKS", str(tmp_path))
+    settings = settings_of(COMMAND | {"cleanup": ["sh", "-c", f"test ! -e {tmp_path}/stuck"]})
+
+    async def drive() -> list[Any]:
+        machine = LocalMachine()
+        with pytest.raises(MachineError, match="ended with status 1"):
+            async with at_work(machine, settings, BY):
+                (tmp_path / "stuck").touch()
+        found = await any_command.COMMAND.find(machine, settings, BY, "ssd")
+        await machine.close()
+        return found
+
+    assert len(asyncio.run(drive())) == 1
