@@ -21,6 +21,8 @@ import requests
 
 from plimsoll import scenarios as registry
 from plimsoll.rundir.read import RunDirectory
+from plimsoll.scenarios.running.client import SentRequest, SiteClient
+from plimsoll.scenarios.running.settings import ScenarioSettings
 from tests.support.programs import LONGEST_S, PLIMSOLL, ROOT, eventually
 from tests.support.rundir import load_records
 from tests.support.site import PASSWORD
@@ -208,6 +210,15 @@ def facts_of(run: Path) -> dict[str, Any]:
 def requests_of(run: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((run / "summary.json").read_text())["requests"]
     return found
+
+
+@contextmanager
+def site_client(url: str, **settings: Any) -> Iterator[tuple[SiteClient, list[SentRequest]]]:
+    """A visitor's client, and what it has sent."""
+    sent: list[SentRequest] = []
+    site = SiteClient(ScenarioSettings(target=url, **settings), sent.append)
+    yield site, sent
+    site.close()
 
 
 def nobody_came(elsewhere: socket.socket) -> bool:

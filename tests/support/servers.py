@@ -1,10 +1,14 @@
-"""Real servers on loopback: Prometheus and what the dashboard asks of it, sshd with its own keys, nginx."""
+"""Servers on loopback: Prometheus and what the dashboard asks of it, sshd, nginx, and answers made up."""
 
 import getpass
 import json
 import os
+import socket
+import ssl
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +176,75 @@ class Nginx:
         """Ends the server when it has written its log."""
         self.process.terminate()
         self.process.wait()
+
+
+Answer = Callable[[socket.socket, bytes], None]
+
+
+def http_reply(text: bytes, status: str = "200 OK", headers: str = "") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\n{headers}\r\n".encode() + text
+
+
+def saying(data: bytes) -> Answer:
+    return lambda connection, request: connection.sendall(data)
+
+
+@contextmanager
+def serve_raw(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[tuple[int, list[bytes]]]:
+    """A server that gives each connection one answer; its port, and what it was asked."""
+    asked: list[bytes] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                connection = tls.wrap_socket(connection, server_side=True) if tls else connection
+            except ssl.SSLError:
+                continue
+            with connection:
+                request = b""
+                try:
+                    while b"\r\n\r\n" not in request and (piece := connection.recv(65536)):
+                        request += piece
+                except ssl.SSLError:
+                    continue  # a client without a certificate
+                asked.append(request)
+                if request:
+                    answer(connection, request)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1], asked
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(10)
+
+
+@contextmanager
+def serve_wsgi(answer: Callable[[dict[str, Any], Callable[..., Any]], list[bytes]]) -> Iterator[str]:
+    """A server of a WSGI application, for tests that Locust has patched; its address."""
+    from gevent.pywsgi import WSGIServer
+
+    server = WSGIServer(("127.0.0.1", 0), answer, log=None)
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.stop()
+
+
+def make_pair(folder: Path, name: str) -> tuple[Path, Path]:
+    """Make a certificate that vouches for itself, and its key."""
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+    command = [need("openssl"), "req", "-x509", *curve, "-nodes", "-subj", f"/CN={name}", "-days", "2"]
+    subprocess.run([*command, "-out", cert, "-keyout", key], check=True, capture_output=True)
+    cert.chmod(0o644)
+    key.chmod(0o600)
+    return cert, key

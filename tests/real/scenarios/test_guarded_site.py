@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.programs import PLIMSOLL, free_port, listens, need, open_to_all, wait_for
 from tests.support.scenario import Ran, files_with, ran
+from tests.support.servers import make_pair
 from tests.support.site import Site, run
-from tests.unit.scenarios.test_access import make_pair
 
 TOKEN, COOKIE, USER, WORD = "tok-en-of-the-gate", "sesame-of-the-gate", "clone", "geheim-am-tor"
 GATE = f"""

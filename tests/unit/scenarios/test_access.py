@@ -17,7 +17,8 @@ from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.session import load_of_scenario
 from plimsoll.scenarios.running.settings import ScenarioSettings, WordpressSettings, validate_options
 from tests.support.programs import need
-from tests.unit.scenarios.test_client import client, reply, saying, server
+from tests.support.scenario import site_client
+from tests.support.servers import http_reply, make_pair, saying, serve_raw
 
 URL, TLS = "http://127.0.0.1:8080", "https://clone.example"
 TOKEN = "tok-en-of-the-gate"  # noqa: S105
@@ -32,16 +33,6 @@ def secret(path: Path, text: str, mode: int = 0o600) -> Path:
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
     return make_pair(tmp_path, "mine")
-
-
-def make_pair(folder: Path, name: str) -> tuple[Path, Path]:
-    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
-    command = [need("openssl"), "req", "-x509", *curve, "-nodes", "-subj", f"/CN={name}", "-days", "2"]
-    subprocess.run([*command, "-out", cert, "-keyout", key], check=True, capture_output=True)
-    cert.chmod(0o644)
-    key.chmod(0o600)
-    return cert, key
 
 
 HEADERS = [
@@ -194,12 +185,12 @@ def test_every_request_has_them_and_a_redirect_elsewhere_has_nothing(tmp_path: P
 
     def answer(connection: socket.socket, request: bytes) -> None:
         line = f"Location: {there if b'/second' in request else '/second'}\r\nSet-Cookie: gate=newer\r\n"
-        connection.sendall(reply(b"", "302 Found", line))
+        connection.sendall(http_reply(b"", "302 Found", line))
 
     with (
         elsewhere,
-        server(answer) as (port, asked),
-        client(f"http://{host}:{port}", **guarded(tmp_path)) as (site, _),
+        serve_raw(answer) as (port, asked),
+        site_client(f"http://{host}:{port}", **guarded(tmp_path)) as (site, _),
         pytest.raises(StepFailedError, match="not the target"),
     ):
         site.get_page("a step", "first")
@@ -222,10 +213,12 @@ def _asked(listening: socket.socket) -> bool:
 
 
 def test_what_a_site_shows_of_them_is_not_kept(tmp_path: Path) -> None:
-    mirror = saying(reply(f"sent: {TOKEN} clone:geheimnis Y2xvbmU6Z2VoZWltbmlz".encode(), "404 Not Found"))
+    mirror = saying(
+        http_reply(f"sent: {TOKEN} clone:geheimnis Y2xvbmU6Z2VoZWltbmlz".encode(), "404 Not Found")
+    )
     with (
-        server(mirror) as (port, _),
-        client(f"http://127.0.0.1:{port}", **guarded(tmp_path)) as (site, sent),
+        serve_raw(mirror) as (port, _),
+        site_client(f"http://127.0.0.1:{port}", **guarded(tmp_path)) as (site, sent),
         pytest.raises(StepFailedError) as failed,
     ):
         site.get("a step", "page")
@@ -247,14 +240,14 @@ def test_a_site_that_asks_for_a_certificate_gets_it(tmp_path: Path, pair: tuple[
     def answer(connection: socket.socket, request: bytes) -> None:
         assert isinstance(connection, ssl.SSLSocket)
         shown.append(connection.getpeercert())
-        connection.sendall(reply(b"here"))
+        connection.sendall(http_reply(b"here"))
 
-    with server(answer, context) as (port, _):
+    with serve_raw(answer, context) as (port, _):
         known = {"client_cert": pair[0], "client_key": pair[1]}
-        with client(f"https://127.0.0.1:{port}", insecure=True, **known) as (site, _):
+        with site_client(f"https://127.0.0.1:{port}", insecure=True, **known) as (site, _):
             assert site.get("a step", "page").text == "here"
         with (
-            client(f"https://127.0.0.1:{port}", insecure=True) as (site, _),
+            site_client(f"https://127.0.0.1:{port}", insecure=True) as (site, _),
             pytest.raises(StepFailedError),
         ):
             site.get("a step", "page")

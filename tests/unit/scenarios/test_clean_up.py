@@ -53,12 +53,6 @@ def test_only_the_end_of_a_title_or_of_a_file_s_name_counts(
     assert find_run_name(kind, found) == (NAME if bears else None), why
 
 
-def test_a_long_name_of_a_file_leaves_room_for_the_run_s() -> None:
-    name = upload_name(Path("x" * 250 + ".jpeg"), NAME)
-    assert len(name) < 200
-    assert name.endswith(f"-{NAME}.jpeg")
-
-
 def run_with(path: Path, *events: dict[str, Any], url: str = TARGET) -> Path:
     told = [{"t_ns": 1} | event for event in events]
     return write_run(path, records(1), events=told, scenario="save-article", target={"url": url})

@@ -1,4 +1,4 @@
-"""The list of clones: what leave an entry gives, and how entries come into the file and out of it."""
+"""The list of clones: leave to change them, accounts on them, and how entries come and go in its file."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,10 @@ from plimsoll.scenarios.running.clonelist import (
     with_entry,
     without_entry,
 )
-from plimsoll.scenarios.running.settings import ChangingSettings
+from plimsoll.scenarios.running.settings import (
+    AccountSettings,
+    ChangingSettings,
+)
 
 LIVE, WAY = "https://www.example.org", "10.0.0.5:443"
 GUARDED = f"clones:\n  - target: {LIVE}\n    connect_to: {WAY}\n"
@@ -92,7 +95,7 @@ def test_an_entry_may_ask_for_its_way(
     assert (f"with --connect-to {connect_to}" if connect_to else "without --connect-to") in said
 
 
-def account(folder: Path, text: str = "pw of the list\n") -> str:
+def with_account(folder: Path, text: str = "pw of the list\n") -> str:
     (folder / "secret").mkdir(exist_ok=True)
     (folder / "secret" / "password").write_text(text)
     (folder / "secret" / "password").chmod(0o600)
@@ -122,7 +125,7 @@ ACCOUNTS = [
 def test_the_account_of_an_entry(
     tmp_path: Path, why: str, given_: dict[str, Any], environment: dict[str, str], is_: Credentials | None
 ) -> None:
-    asked = settings(tmp_path, account(tmp_path), **given_)
+    asked = settings(tmp_path, with_account(tmp_path), **given_)
     if is_:
         assert credentials(asked, environment) == is_, why
         return
@@ -131,7 +134,7 @@ def test_the_account_of_an_entry(
 
 
 def test_a_listed_password_that_others_may_read_is_refused(tmp_path: Path) -> None:
-    asked = settings(tmp_path, account(tmp_path), connect_to=WAY)
+    asked = settings(tmp_path, with_account(tmp_path), connect_to=WAY)
     (tmp_path / "secret" / "password").chmod(0o644)
     with pytest.raises(SettingsError, match="chmod 600"):
         credentials(asked, {})
@@ -187,3 +190,127 @@ def _parsed(text: str) -> SiteConfig:
     from plimsoll.common.validation import parse_model
 
     return parse_model(text, "sites.yml", SiteConfig, "")
+
+
+URL = "http://127.0.0.1:8080"
+
+
+def account(**further: Any) -> AccountSettings:
+    return AccountSettings(target=URL, **further)
+
+
+def secret(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("environment", "user", "says"),
+    [
+        ({"PLIMSOLL_USER": "anna", "PLIMSOLL_PASSWORD": "pw"}, None, "both from the environment"),
+        ({"PLIMSOLL_USER": "other", "PLIMSOLL_PASSWORD": "pw"}, "anna", "the option is stronger"),
+    ],
+)
+def test_accounts_come_from_the_environment(environment: dict[str, str], user: str | None, says: str) -> None:
+    assert credentials(account(user=user), environment) == Credentials("anna", "pw"), says
+
+
+def test_a_password_file_is_stronger_than_the_environment(tmp_path: Path) -> None:
+    path = secret(tmp_path / "password", "the first line\r\nanother\n")
+    found = credentials(account(user="anna", password_file=path), {"PLIMSOLL_PASSWORD": "other"})
+    assert found.password == "the first line"  # noqa: S105
+
+
+def test_a_password_is_in_no_representation() -> None:
+    assert "geheim" not in repr(Credentials("anna", "geheim"))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
+def test_a_password_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = secret(tmp_path / "password", "pw", mode)
+    with pytest.raises(SettingsError, match="chmod 600"):
+        credentials(account(user="anna", password_file=path), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [("", "is empty"), ("\nsecond", "is empty"), (None, "cannot be read")]
+)
+def test_a_password_file_without_one_is_refused(tmp_path: Path, text: str | None, problem: str) -> None:
+    path = tmp_path / "password"
+    if text is not None:
+        secret(path, text)
+    with pytest.raises(SettingsError, match=problem):
+        credentials(account(user="anna", password_file=path), {})
+
+
+def test_user_and_password_are_both_named_when_both_are_missing() -> None:
+    with pytest.raises(SettingsError) as refused:
+        credentials(account(), {})
+    assert "PLIMSOLL_USER" in str(refused.value)
+    assert "PLIMSOLL_PASSWORD" in str(refused.value)
+
+
+def config(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("clones", "allowed", "says"),
+    [
+        ("clones: [http://127.0.0.1:8080]", True, "listed"),
+        ("clones:\n  - http://127.0.0.1:8080/\n  - http://other", True, "a slash makes no difference"),
+        ("clones: [http://127.0.0.1:8081]", False, "another port is another site"),
+        ("clones: [https://127.0.0.1:8080]", False, "another scheme is another site"),
+        ("clones: [http://127.0.0.1]", False, "no port is port 80"),
+        ("clones: []", False, "none is listed"),
+    ],
+)
+def test_a_target_is_changed_only_if_it_is_listed(
+    tmp_path: Path, clones: str, allowed: bool, says: str
+) -> None:
+    settings = ChangingSettings(target=URL, site_config=config(tmp_path / "sites.yml", clones))
+    if allowed:
+        require_consent(settings, "save-article")
+        return
+    with pytest.raises(ConsentError, match="--i-may-change-this-site"):
+        require_consent(settings, "save-article")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("clones: [http://a", "is not valid YAML"),
+        (
+            "clone: [http://a]",
+            r"1: clone: is not a known key: did you mean clones\? \(see docs/scenarios.md\)",
+        ),
+        ("", "must hold keys"),
+        ("clones: [nonsense]", "clones.0"),
+        ("- http://a", "must hold keys"),
+        ("clones: http://a", "clones"),
+    ],
+)
+def test_a_bad_list_of_clones_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    settings = ChangingSettings(target=URL, site_config=config(tmp_path / "sites.yml", text))
+    with pytest.raises(SettingsError, match=problem):
+        require_consent(settings, "save-article")
+
+
+def test_the_default_list_is_read_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConsentError, match=r"plimsoll\.yml"):
+        require_consent(ChangingSettings(target=URL), "save-article")
+    config(tmp_path / "plimsoll.yml", f"clones: [{URL}]")
+    require_consent(ChangingSettings(target=URL), "save-article")
+
+
+def test_a_missing_list_that_was_asked_for_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        require_consent(ChangingSettings(target=URL, site_config=tmp_path / "none.yml"), "save-article")
+
+
+def test_saying_so_is_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    require_consent(ChangingSettings(target=URL, i_may_change_this_site=True), "save-article")

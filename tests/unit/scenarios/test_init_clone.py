@@ -1,7 +1,9 @@
 """`plimsoll init-clone`: what a site says of itself, whether public DNS leads to it, what is written."""
 
 import json
+import shlex
 import socket
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +18,18 @@ from click.testing import CliRunner, Result
 from gevent.pywsgi import WSGIServer
 
 from plimsoll.cli import main
-from plimsoll.scenarios.init_clone import PublicName, _update_entry, find_live_reason, host_names
-from plimsoll.scenarios.running.clonelist import Clone, read_config
+from plimsoll.scenarios.init_clone import (
+    PublicName,
+    _update_entry,
+    find_live_reason,
+    host_names,
+    list_clone,
+    next_command,
+    password_file,
+    unlist,
+)
+from plimsoll.scenarios.running.clonelist import Clone, Credentials, credentials, read_config
+from plimsoll.scenarios.running.settings import ChangingSettings
 
 Page = Callable[[dict[str, Any]], tuple[str, list[tuple[str, str]], bytes]]
 
@@ -236,3 +248,45 @@ def test_only_names_are_looked_for() -> None:
         "http://b.example",
     )
     assert host_names("http://127.0.0.1:8080", said) == ["a.example", "b.example"]
+
+
+# Sites of `make site`.
+
+
+URL = "http://127.0.0.1:8080"
+
+
+def test_the_site_is_listed_with_its_account(tmp_path: Path) -> None:
+    config = tmp_path / "plimsoll.yml"
+    config.write_text("# mine\nclones:\n  - http://other # keep\n")
+    for port in ("8080", "8081", "8081"):  # again, and on another port
+        list_clone(config, "plimsoll", f"http://127.0.0.1:{port}", "admin", "plimsoll-clone")
+    assert [one.target for one in read_config(config).clones] == ["http://other", "http://127.0.0.1:8081"]
+    secret = tmp_path / password_file("plimsoll")
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
+    settings = ChangingSettings(target="http://127.0.0.1:8081", site_config=config)
+    assert credentials(settings, {}) == Credentials("admin", "plimsoll-clone")
+    list_clone(config, "tank", URL, "admin", "plimsoll-clone")
+    unlist(config, "plimsoll")
+    unlist(config, "plimsoll")
+    assert [one.target for one in read_config(config).clones] == ["http://other", URL]
+    assert config.read_text().startswith("# mine\nclones:\n  - http://other # keep\n")
+    assert not secret.exists()
+
+
+def test_the_last_site_leaves_a_list_that_can_be_read(tmp_path: Path) -> None:
+    config = tmp_path / "plimsoll.yml"
+    list_clone(config, "plimsoll", URL, "admin", "x")
+    unlist(config, "plimsoll")
+    assert read_config(config).clones == []
+    list_clone(config, "plimsoll", URL, "admin", "x")
+    assert [one.target for one in read_config(config).clones] == [URL]
+
+
+def test_the_next_command_names_a_list_that_is_not_the_usual_one(tmp_path: Path) -> None:
+    usual = shlex.split(next_command(tmp_path / "plimsoll.yml", URL, tmp_path))
+    assert usual[:5] == [".venv/bin/plimsoll", "scenario", "save-article", "--target", URL]
+    assert "--site-config" not in usual
+    other = shlex.split(next_command(tmp_path / "a b.yml", URL, tmp_path))
+    assert other[other.index("--site-config") + 1] == str(tmp_path / "a b.yml")

@@ -1,4 +1,4 @@
-"""Settings are checked all at once; passwords and consent come from where they may."""
+"""Settings are checked all at once, and one without effect is named."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from pydantic import BaseModel
 from plimsoll import scenarios as registry
 from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.check import answers
-from plimsoll.scenarios.running.clonelist import ConsentError, Credentials, credentials, require_consent
 from plimsoll.scenarios.running.settings import (
     AccountSettings,
     ChangingSettings,
@@ -151,124 +150,3 @@ def test_what_is_kept_has_no_paths_of_this_machine(tmp_path: Path) -> None:
         target=URL, out=tmp_path, password_file=tmp_path / "p", site_config=tmp_path / "y"
     )
     assert str(tmp_path) not in str(settings.recorded_settings())
-
-
-def account(**further: Any) -> AccountSettings:
-    return AccountSettings(target=URL, **further)
-
-
-def secret(path: Path, text: str, mode: int = 0o600) -> Path:
-    path.write_text(text)
-    path.chmod(mode)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("environment", "user", "says"),
-    [
-        ({"PLIMSOLL_USER": "anna", "PLIMSOLL_PASSWORD": "pw"}, None, "both from the environment"),
-        ({"PLIMSOLL_USER": "other", "PLIMSOLL_PASSWORD": "pw"}, "anna", "the option is stronger"),
-    ],
-)
-def test_accounts_come_from_the_environment(environment: dict[str, str], user: str | None, says: str) -> None:
-    assert credentials(account(user=user), environment) == Credentials("anna", "pw"), says
-
-
-def test_a_password_file_is_stronger_than_the_environment(tmp_path: Path) -> None:
-    path = secret(tmp_path / "password", "the first line\r\nanother\n")
-    found = credentials(account(user="anna", password_file=path), {"PLIMSOLL_PASSWORD": "other"})
-    assert found.password == "the first line"  # noqa: S105
-
-
-def test_a_password_is_in_no_representation() -> None:
-    assert "geheim" not in repr(Credentials("anna", "geheim"))
-
-
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
-def test_a_password_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
-    path = secret(tmp_path / "password", "pw", mode)
-    with pytest.raises(SettingsError, match="chmod 600"):
-        credentials(account(user="anna", password_file=path), {})
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"), [("", "is empty"), ("\nsecond", "is empty"), (None, "cannot be read")]
-)
-def test_a_password_file_without_one_is_refused(tmp_path: Path, text: str | None, problem: str) -> None:
-    path = tmp_path / "password"
-    if text is not None:
-        secret(path, text)
-    with pytest.raises(SettingsError, match=problem):
-        credentials(account(user="anna", password_file=path), {})
-
-
-def test_user_and_password_are_both_named_when_both_are_missing() -> None:
-    with pytest.raises(SettingsError) as refused:
-        credentials(account(), {})
-    assert "PLIMSOLL_USER" in str(refused.value)
-    assert "PLIMSOLL_PASSWORD" in str(refused.value)
-
-
-def config(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("clones", "allowed", "says"),
-    [
-        ("clones: [http://127.0.0.1:8080]", True, "listed"),
-        ("clones:\n  - http://127.0.0.1:8080/\n  - http://other", True, "a slash makes no difference"),
-        ("clones: [http://127.0.0.1:8081]", False, "another port is another site"),
-        ("clones: [https://127.0.0.1:8080]", False, "another scheme is another site"),
-        ("clones: [http://127.0.0.1]", False, "no port is port 80"),
-        ("clones: []", False, "none is listed"),
-    ],
-)
-def test_a_target_is_changed_only_if_it_is_listed(
-    tmp_path: Path, clones: str, allowed: bool, says: str
-) -> None:
-    settings = ChangingSettings(target=URL, site_config=config(tmp_path / "sites.yml", clones))
-    if allowed:
-        require_consent(settings, "save-article")
-        return
-    with pytest.raises(ConsentError, match="--i-may-change-this-site"):
-        require_consent(settings, "save-article")
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("clones: [http://a", "is not valid YAML"),
-        (
-            "clone: [http://a]",
-            r"1: clone: is not a known key: did you mean clones\? \(see docs/scenarios.md\)",
-        ),
-        ("", "must hold keys"),
-        ("clones: [nonsense]", "clones.0"),
-        ("- http://a", "must hold keys"),
-        ("clones: http://a", "clones"),
-    ],
-)
-def test_a_bad_list_of_clones_is_named(tmp_path: Path, text: str, problem: str) -> None:
-    settings = ChangingSettings(target=URL, site_config=config(tmp_path / "sites.yml", text))
-    with pytest.raises(SettingsError, match=problem):
-        require_consent(settings, "save-article")
-
-
-def test_the_default_list_is_read_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConsentError, match=r"plimsoll\.yml"):
-        require_consent(ChangingSettings(target=URL), "save-article")
-    config(tmp_path / "plimsoll.yml", f"clones: [{URL}]")
-    require_consent(ChangingSettings(target=URL), "save-article")
-
-
-def test_a_missing_list_that_was_asked_for_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be read"):
-        require_consent(ChangingSettings(target=URL, site_config=tmp_path / "none.yml"), "save-article")
-
-
-def test_saying_so_is_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    require_consent(ChangingSettings(target=URL, i_may_change_this_site=True), "save-article")

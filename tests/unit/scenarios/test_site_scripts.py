@@ -1,9 +1,7 @@
 """What the scripts of `make site` do before, without, and after Docker."""
 
 import os
-import shlex
 import shutil
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +11,6 @@ import pytest
 from gevent.pywsgi import WSGIServer
 from gevent.server import StreamServer
 
-from plimsoll.scenarios.init_clone import list_clone, next_command, password_file, unlist
-from plimsoll.scenarios.running.clonelist import Credentials, credentials, read_config
-from plimsoll.scenarios.running.settings import ChangingSettings
 from tests.support.programs import ROOT, need
 
 SITE = ROOT / "site"
@@ -62,6 +57,7 @@ PLAIN = daemon_of("Debian GNU/Linux 12 (bookworm) [name=seccomp,profile=default]
 ROOTLESS = daemon_of("Debian GNU/Linux 12 (bookworm) [name=seccomp,profile=builtin name=rootless]")
 REMAPPED = daemon_of("Debian GNU/Linux 12 (bookworm) [name=seccomp,profile=builtin name=userns]")
 DESKTOP = daemon_of("Docker Desktop [name=seccomp,profile=unconfined]")
+
 
 NEEDS: list[tuple[str, dict[str, str], list[str]]] = [
     ("all is there", {"docker": GOOD}, []),
@@ -147,42 +143,3 @@ def test_a_port_that_takes_connections_and_drops_them_does_not_serve() -> None:
         assert _serves(f"http://127.0.0.1:{server.server_port}/") == 1, "as a dying proxy of Docker's"
     finally:
         server.stop()
-
-
-URL = "http://127.0.0.1:8080"
-
-
-def test_the_site_is_listed_with_its_account(tmp_path: Path) -> None:
-    config = tmp_path / "plimsoll.yml"
-    config.write_text("# mine\nclones:\n  - http://other # keep\n")
-    for port in ("8080", "8081", "8081"):  # again, and on another port
-        list_clone(config, "plimsoll", f"http://127.0.0.1:{port}", "admin", "plimsoll-clone")
-    assert [one.target for one in read_config(config).clones] == ["http://other", "http://127.0.0.1:8081"]
-    secret = tmp_path / password_file("plimsoll")
-    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
-    assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
-    settings = ChangingSettings(target="http://127.0.0.1:8081", site_config=config)
-    assert credentials(settings, {}) == Credentials("admin", "plimsoll-clone")
-    list_clone(config, "tank", URL, "admin", "plimsoll-clone")
-    unlist(config, "plimsoll")
-    unlist(config, "plimsoll")
-    assert [one.target for one in read_config(config).clones] == ["http://other", URL]
-    assert config.read_text().startswith("# mine\nclones:\n  - http://other # keep\n")
-    assert not secret.exists()
-
-
-def test_the_last_site_leaves_a_list_that_can_be_read(tmp_path: Path) -> None:
-    config = tmp_path / "plimsoll.yml"
-    list_clone(config, "plimsoll", URL, "admin", "x")
-    unlist(config, "plimsoll")
-    assert read_config(config).clones == []
-    list_clone(config, "plimsoll", URL, "admin", "x")
-    assert [one.target for one in read_config(config).clones] == [URL]
-
-
-def test_the_next_command_names_a_list_that_is_not_the_usual_one(tmp_path: Path) -> None:
-    usual = shlex.split(next_command(tmp_path / "plimsoll.yml", URL, tmp_path))
-    assert usual[:5] == [".venv/bin/plimsoll", "scenario", "save-article", "--target", URL]
-    assert "--site-config" not in usual
-    other = shlex.split(next_command(tmp_path / "a b.yml", URL, tmp_path))
-    assert other[other.index("--site-config") + 1] == str(tmp_path / "a b.yml")
