@@ -62,7 +62,7 @@ func TestAfterSixtyFourRoutesAllIsOther(t *testing.T) {
 	}
 }
 
-// TestErrorKinds: the same table is read by tests/unit/exchange/test_k6_assembler.py.
+// TestErrorKinds: the same table is read by tests/unit/exchange/test_k6.py.
 func TestErrorKinds(t *testing.T) {
 	text, err := os.ReadFile("../../tests/fixtures/k6-errors.json")
 	if err != nil {

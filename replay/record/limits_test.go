@@ -8,7 +8,7 @@ import (
 
 const timeout = 30 * time.Second
 
-// TestLimitsAreJudgedAsInPython: the same table is read by tests/unit/exchange/test_merge_limits.py.
+// TestLimitsAreJudgedAsInPython: the same table is read by tests/unit/exchange/test_merge_instances.py.
 func TestLimitsAreJudgedAsInPython(t *testing.T) {
 	for _, row := range readRows[struct {
 		Says, Limit      string

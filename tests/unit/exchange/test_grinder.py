@@ -5,16 +5,28 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.evidence.run import RunStatistics
-from plimsoll.analysis.exchange.grinder import import_grinder
-from plimsoll.analysis.exchange.importing import ImportResult
+from plimsoll.analysis.exchange.grinder import GrinderNames, find_test_names, import_grinder
+from plimsoll.analysis.exchange.grinder_log import (
+    TEST,
+    DataLog,
+    GrinderRows,
+    Layout,
+    NoLayoutError,
+    done_ms,
+    parse_header,
+)
+from plimsoll.analysis.exchange.importing import ImportingError, ImportResult, in_order
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import REPLAY, ROOT, grinder_table, need
@@ -25,8 +37,8 @@ LOADED = [LOGS / "load-0-data.log", LOGS / "load-1-data.log"]
 PLAIN = LOGS / "plain-0-data.log"
 HEADER = "Thread, Run, Test, Start time (ms since Epoch), Test time, Errors"
 HTTP = (
-    ", HTTP response code, HTTP response length, HTTP response errors, Time to resolve host, "
-    "Time to establish connection, Time to first byte, New connections"
+    "HTTP response code, HTTP response length, HTTP response errors, Time to resolve host, "
+    "Time to establish connection, Time to first byte"
 )
 
 
@@ -99,7 +111,7 @@ def test_an_enclosing_test_is_a_measure(tmp_path: Path) -> None:
 def test_columns_mean_what_the_run_format_says(tmp_path: Path) -> None:
     log = written(
         tmp_path / "x-0-data.log",
-        HEADER + HTTP,
+        f"{HEADER}, {HTTP}, New connections",
         "7, 2, 1, 1700000000010, 46, 0, 200, 2000, 0, 6, 43, 44, 1",
         "7, 2, 1, 1700000000100, 5, 0, 404, 12, 1, 0, 0, 3, 0",
         "7, 2, 1, 1700000000110, 5, 1, 500, 12, 1, 0, 0, 3, 0",
@@ -247,42 +259,6 @@ def test_blank_lines_and_joined_logs_are_no_fault(tmp_path: Path) -> None:
     assert import_grinder([only_blank], tmp_path / "results").requests == 1
 
 
-UNUSABLE = [
-    ("an empty file", "", "is empty"),
-    ("an access log", '192.0.2.1 - - [20/Nov/2026] "GET / HTTP/1.1" 200 1\n', "not a header of The Grinder"),
-    ("The Grinder's other log", (LOGS / "load-0.log").read_text(), "not a header of The Grinder"),
-    ("a header alone", HEADER + "\n", "holds no test"),
-    (
-        "nothing but broken lines",
-        HEADER + "\nx, 0, 1, 2, 3, 4\n",
-        "(x-0-data.log: line 2: its Thread is 'x')",
-    ),
-    ("without a start", "Thread, Run, Test, Test time, Errors\n0, 0, 1, 1, 0\n", "has no column 'Start time"),
-    ("a column twice", HEADER + ", Errors\n0, 0, 1, 1, 1, 0, 0\n", "has a column twice"),
-    (
-        "a comma in a name",
-        f"{HEADER.replace('Errors', 'a, b, Errors, c')}\n0,0,1,1,1,0,0,0\n",
-        "is there a comma",
-    ),
-]
-
-
-@pytest.mark.parametrize(("why", "content", "says"), UNUSABLE)
-def test_what_is_no_data_log_is_refused(tmp_path: Path, why: str, content: str, says: str) -> None:
-    log = tmp_path / "x-0-data.log"
-    log.write_text(content)
-    result = run(log, "--out", tmp_path / "results")
-    assert result.exit_code == 2, why
-    assert says in result.output
-    assert not (tmp_path / "results").exists(), "nothing is left of it"
-
-
-def test_missing_and_repeated_files_are_named_together(tmp_path: Path) -> None:
-    result = run(LOADED[0], LOADED[0], tmp_path / "nothing.log", "--out", tmp_path / "results")
-    assert result.exit_code == 2
-    assert "is given twice" in result.output and "there is no such file" in result.output
-
-
 def test_clocks_that_disagree_are_told(tmp_path: Path) -> None:
     early = written(tmp_path / "a-0-data.log", HEADER, "0, 0, 1, 1600000000000, 5, 0")
     late = written(tmp_path / "b-0-data.log", HEADER, "0, 0, 1, 1700000000000, 5, 0")
@@ -350,3 +326,137 @@ def test_logs_of_which_most_cannot_be_read_are_no_evidence(tmp_path: Path) -> No
     compared = CliRunner().invoke(main, line)
     assert compared.exit_code == 3, compared.output
     assert {finding["name"] for finding in json.loads(compared.stdout)["findings"]} >= {"incomplete"}
+
+
+# Headers of data logs, and whatever may stand below them.
+
+
+LAYOUTS = [
+    ("no plugin", HEADER, "0,0,1,1,1,0", {"errors": 5}, False),
+    ("the plugin of before 3.3", f"{HEADER}, {HTTP}", "0," * 11 + "0", {"status": 6, "first_ms": 11}, True),
+    ("the plugin", f"{HEADER}, {HTTP}, New connections", "0," * 12 + "0", {"connections": 12}, True),
+    ("a column of the script's, last", f"{HEADER}, Rows", "0," * 6 + "0", {"errors": 5}, False),
+    ("and first", f"{HEADER}, Rows, {HTTP}", "0," * 12 + "0", {"status": 7}, True),
+    (
+        "a comma in its name",
+        f"{HEADER}, Rows, sold, {HTTP}",
+        "0," * 12 + "0",
+        {"status": 7, "first_ms": 12},
+        True,
+    ),
+    ("a comma in the last one's name", f"{HEADER}, {HTTP}, Rows, sold", "0," * 12 + "0", {"status": 6}, True),
+    ("no line yet", f"{HEADER}, Rows, sold", None, {"errors": 5}, False),
+]
+
+
+@pytest.mark.parametrize(("why", "header", "first", "places", "http"), LAYOUTS)
+def test_a_header_says_where_columns_stand(
+    why: str, header: str, first: str | None, places: dict[str, int], http: bool
+) -> None:
+    found = parse_header(header, first)
+    assert {name: found.places[name] for name in places} == places, why
+    assert found.http == http
+
+
+@given(st.text())
+def test_no_header_breaks_it(header: str) -> None:
+    with pytest.raises(NoLayoutError):
+        parse_header(header, "0, 0")
+
+
+LINES = st.lists(
+    st.one_of(
+        st.text(max_size=30),
+        st.lists(st.one_of(st.integers().map(str), st.floats().map(str), st.just(" ")), max_size=9).map(
+            ", ".join
+        ),
+        st.tuples(
+            *[st.integers(0, 9)] * 3, st.integers(1, 1 << 40), st.integers(0, 1 << 40), st.integers(0, 2)
+        ).map(lambda values: ", ".join(map(str, values))),
+    ),
+    max_size=12,
+)
+
+
+@given(lines=LINES, tail=st.sampled_from(["", "\n"]))
+def test_no_line_breaks_it(tmp_path_factory: pytest.TempPathFactory, lines: list[str], tail: str) -> None:
+    path = tmp_path_factory.mktemp("log") / "x-0-data.log"
+    path.write_bytes("\n".join([HEADER, "0, 0, 1, 5, 5, 0", *lines]).encode(errors="replace") + tail.encode())
+    log = DataLog(path)
+    tests = np.concatenate([*log, np.empty(0, dtype=TEST)])
+    assert len(tests) == log.requests >= (1 if lines or tail else 0)
+    assert len(log.broken) == min(log.broken_count, 10)
+    for name in ("thread", "time_ms", "errors"):
+        assert (tests[name] >= 0).all()
+    assert (tests["start_ms"] > 0).all()
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_break_it(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("log") / "x-0-data.log"
+    path.write_bytes(content)
+    with pytest.raises(ImportingError):
+        list(DataLog(path))
+
+
+ROWS = st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 50), st.integers(0, 1)), max_size=60)
+
+
+def rows_as_tests(rows: list[tuple[int, int, int]]) -> GrinderRows:
+    tests = np.zeros(len(rows), dtype=TEST)
+    for at, (start, time, errors) in enumerate(rows):
+        tests[at]["start_ms"], tests[at]["time_ms"], tests[at]["errors"] = start, time, errors
+    return tests
+
+
+def in_blocks(tests: GrinderRows, size: int) -> Iterator[GrinderRows]:
+    return (tests[start : start + size] for start in range(0, len(tests), size))
+
+
+@given(st.lists(ROWS, max_size=4), st.integers(1, 7))
+def test_merging_loses_nothing_and_keeps_order(workers: list[list[tuple[int, int, int]]], size: int) -> None:
+    logs = []
+    for rows in workers:
+        tests = rows_as_tests(rows)
+        logs.append(tests[np.argsort(done_ms(tests), kind="stable")])
+    whole = list(in_order([in_blocks(log, size) for log in logs], 7, done_ms))
+    found = np.concatenate([*whole, np.empty(0, dtype=TEST)])
+    assert (np.diff(done_ms(found)) >= 0).all(), "each log is in order, so is all of it"
+    assert sorted(found.tolist()) == sorted(row for log in logs for row in log.tolist())
+
+
+@given(st.lists(ROWS, max_size=4), st.integers(1, 7))
+def test_logs_out_of_order_lose_nothing_either(workers: list[list[tuple[int, int, int]]], size: int) -> None:
+    logs = [rows_as_tests(rows) for rows in workers]
+    found = np.concatenate(
+        [*in_order([in_blocks(log, size) for log in logs], 7, done_ms), np.empty(0, dtype=TEST)]
+    )
+    assert sorted(found.tolist()) == sorted(row for log in logs for row in log.tolist())
+
+
+def test_fast_and_slow_reading_agree() -> None:
+    place = parse_header(HEADER, None)
+    assert isinstance(place, Layout)
+    values = np.array([[1, 2, 3, 4, 5, 6], [1, 2, -3, 4, 5, 0]], dtype=float)
+    whole = place.tests(values)
+    assert whole is not None
+    assert whole["test"].tolist() == [3, -3]
+    assert place.tests(values[:, :5]) is None, "too few columns"
+
+
+def test_a_hostile_workers_log_names_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "x-0.log").write_bytes(
+        b'Test 1  1  0 "before the table"\n\xff\xfe Final statistics for this process: \n'
+        b'Test 2  1  0  "=cmd|\x1b[31m"\n(Test 3 1 "a "quoted" one"\nTest 99999999999 1 "too long a number"\n'
+    )
+    found = find_test_names(tmp_path / "x-0-data.log")
+    assert found.descriptions == {2: "=cmd|\x1b[31m", 3: 'a "quoted" one'}
+    assert found.composite == {3}
+
+
+@given(st.dictionaries(st.integers(-9, 9), st.text(max_size=60), max_size=12))
+def test_two_tests_never_share_a_name(descriptions: dict[int, str]) -> None:
+    names = GrinderNames(descriptions)
+    called = [names.of(number) for number in descriptions]
+    assert len(set(called)) == len(called)
+    assert [names.of(number) for number in descriptions] == called, "and keep it"

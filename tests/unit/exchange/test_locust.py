@@ -146,24 +146,6 @@ def test_what_is_broken_is_named_and_what_is_cut_off_is_left_out(tmp_path: Path)
     assert (opened.status, opened.requests.count) == ("interrupted", 2)
 
 
-UNUSABLE = [
-    ("an empty file", "", "holds no request"),
-    ("another JSON Lines file", '{"type":"Metric"}\n', "is not a file of the listener"),
-    ("a head alone", HEAD + "\n", "holds no request"),
-    ("nothing but broken lines", HEAD + "\nx\n", "line 2 is not a request"),
-]
-
-
-@pytest.mark.parametrize(("why", "content", "says"), UNUSABLE)
-def test_other_files_are_refused(tmp_path: Path, why: str, content: str, says: str) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(content)
-    result = run(path, "--out", tmp_path / "r")
-    assert result.exit_code == 2, why
-    assert says in result.output
-    assert not (tmp_path / "r").exists()
-
-
 @pytest.mark.parametrize("named", ["load", "load_stats.csv", "load_failures.csv"])
 def test_tables_become_a_summary_and_no_run(tmp_path: Path, named: str) -> None:
     result = run(LOCUST / named, "--out", tmp_path / "r")

@@ -1,4 +1,4 @@
-"""Shards that are not of one run are refused, with everything that is wrong in one go."""
+"""Shards that are not of one run are refused, all problems at once; how well their clocks line up is said."""
 
 import json
 import shutil
@@ -6,17 +6,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.check import records_sha256
-from plimsoll.rundir.facts import Load
+from plimsoll.rundir.facts import Load, Merged
 from plimsoll.rundir.records import RequestFile
 from tests.support.rundir import (
     INSTANCES,
+    INSTANCES_START,
     records,
     run_facts,
     shard_facts,
@@ -24,6 +26,10 @@ from tests.support.rundir import (
     write_instances,
     write_run,
 )
+
+
+def merge(folder: Path, *arguments: str, out: str = "merged") -> Result:
+    return CliRunner().invoke(main, ["merge", str(folder), "--out", str(folder / out), *arguments])
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,7 @@ def test_an_instance_of_another_run_is_refused(
 ) -> None:
     write_instances(tmp_path)
     write_instance(tmp_path / "1", 1, **changed)
-    result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "merged")])
+    result = merge(tmp_path)
     assert result.exit_code == 2, why
     assert f"{tmp_path / '1'}: {sentence}" in result.stderr, why
     assert not (tmp_path / "merged").exists()
@@ -91,7 +97,7 @@ def test_instances_of_another_load_are_refused(
     load = Load.of({"timeout_s": 30.0, "include": []}).model_dump()
     write_instances(tmp_path, load=load)
     write_instance(tmp_path / "1", 1, load=None if settings is None else Load.of(settings).model_dump())
-    result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "merged")])
+    result = merge(tmp_path)
     assert result.exit_code == code, why
     if code:
         assert f"{tmp_path / '1'}: its load differs from that of" in result.stderr, why
@@ -215,10 +221,10 @@ def test_a_shard_with_the_records_of_another_run_is_refused(tmp_path: Path) -> N
             noted = json.loads((path / "summary.json").read_text())
             noted["records_sha256"] = records_sha256(RequestFile.open(path / "requests.npy"))
             (path / "summary.json").write_text(json.dumps(noted))
-    whole = CliRunner().invoke(main, ["merge", str(tmp_path / "slow"), "--out", str(tmp_path / "m")])
+    whole = merge(tmp_path / "slow", out="../m")
     assert whole.exit_code == 0
     shutil.copyfile(tmp_path / "fast/2/requests.npy", tmp_path / "slow/2/requests.npy")
-    result = CliRunner().invoke(main, ["merge", str(tmp_path / "slow"), "--out", str(tmp_path / "other")])
+    result = merge(tmp_path / "slow", out="../other")
     assert result.exit_code == 2
     assert (
         "slow/2: the records in requests.npy are not those that summary.json was written of" in result.stderr
@@ -230,10 +236,10 @@ def test_names_from_shards_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     hostile = "\x1b[2J\u202e"
     write_instances(tmp_path)
     write_instance(tmp_path / "1", 1, speed=hostile)
-    result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "m")])
+    result = merge(tmp_path, out="m")
     assert result.exit_code == 2
     write_instance(tmp_path / "1", 1, status="failed", reason=hostile, shard={"segment": hostile})
-    result = CliRunner().invoke(main, ["merge", str(tmp_path), "--out", str(tmp_path / "m")])
+    result = merge(tmp_path, out="m")
     assert result.exit_code == 1
     assert "\x1b" not in result.output
     assert "\u202e" not in result.output
@@ -246,9 +252,142 @@ def test_a_copied_shard_is_refused_by_the_command(tmp_path: Path) -> None:
         table = records(300, client=int(name) + 1)
         write_run(tmp_path / name, table, summary={"requests": {"sent": 300}}, scenario="visitors")
     shutil.copytree(tmp_path / "2", tmp_path / "3")
-    line = ["merge", str(tmp_path), "--out", str(tmp_path / "merged")]
-    result = CliRunner().invoke(main, line)
+    result = merge(tmp_path)
     assert result.exit_code == 2
     assert "hold the same records: one is a copy; leave it out" in result.stderr
     shutil.rmtree(tmp_path / "3")
-    assert CliRunner().invoke(main, line).exit_code == 0
+    assert merge(tmp_path).exit_code == 0
+
+
+# Clocks: how well instants of several machines line up.
+
+
+GOOD = {"synchronised": True, "max_error_ms": 1.0}
+LATER = "2026-11-22T10:00:02.500000Z"
+
+
+def merged(folder: Path, shards: list[dict[str, Any]], **facts: Any) -> tuple[Merged, list[int], str]:
+    """What a merge of instances says, when their requests (one each, due after 1 ms) are due, its start."""
+    for index, shard in enumerate(shards):
+        keys = {"started_at": shard.pop("started_at", INSTANCES_START), **facts}
+        sequence = [str(number) for number in range(len(shards) + 1)]
+        write_instance(
+            folder / str(index),
+            index,
+            records(1, due_ns=1_000_000),
+            shard={
+                "of": len(shards),
+                "sequence": sequence,
+                "planned": [1] * len(shards),
+                "segment": "0:1",
+                **shard,
+            },
+            **keys,
+        )
+    run = merge_shards([folder], folder / "merged")
+    assert run.facts.merged is not None
+    due_ns = np.load(folder / "merged" / "requests.npy")["due_ns"].tolist()
+    return run.facts.merged, due_ns, f"{run.facts.started_at:%H:%M:%S.%f}"
+
+
+@pytest.mark.parametrize(
+    ("clocks", "error_ms", "level", "sentence", "why"),
+    [
+        (
+            [GOOD, {"synchronised": True, "max_error_ms": 2.4}, {"synchronised": True, "max_error_ms": 0.5}],
+            3.4,
+            "note",
+            "The instances' clocks may differ by up to 3.4 ms.",
+            "at worst the two worst err in opposite directions",
+        ),
+        (
+            [GOOD, GOOD, {"synchronised": False, "max_error_ms": 16000.0}],
+            None,
+            "warn",
+            "The clock of instance 3 is not synchronised: how far it is off is unknown.",
+            "the kernel's bound says nothing of a clock that nobody sets",
+        ),
+        (
+            [{"synchronised": False}, GOOD, {"synchronised": False}],
+            None,
+            "warn",
+            "The clocks of instances 1 and 3 are not synchronised: how far they are off is unknown.",
+            "several",
+        ),
+        (
+            [GOOD, None, GOOD],
+            None,
+            "warn",
+            "The clock of instance 2 is of unknown quality: the system does not say how far it is off.",
+            "a kernel that does not say",
+        ),
+        (
+            [{"synchronised": None, "max_error_ms": 3.0}, {"synchronised": True}, GOOD],
+            None,
+            "warn",
+            "The clocks of instances 1 and 2 are of unknown quality: the system does not say how far they "
+            "are off.",
+            "half of an answer is none",
+        ),
+    ],
+)
+def test_clocks_are_as_good_as_they_say(
+    tmp_path: Path, clocks: list[Any], error_ms: float | None, level: str, sentence: str, why: str
+) -> None:
+    said, due_ns, start = merged(tmp_path, [{"clock": clock} for clock in clocks])
+    assert (said.clock_error_ms, said.placed_by) == (error_ms, "start_at"), why
+    assert [(each.level, each.text) for each in said.says] == [(level, sentence)], why
+    assert (due_ns, start) == ([1_000_000] * 3, "10:00:00.000000")
+
+
+def test_who_shares_a_start_is_not_moved_by_when_its_clock_said_that_it_began(tmp_path: Path) -> None:
+    late = {"started_at": LATER}
+    said, due_ns, start = merged(tmp_path, [{}, late])
+    assert (due_ns, start) == ([1_000_000] * 2, "10:00:00.000000")
+    assert said.says[0].level == "warn"
+    assert said.says[0].text == "Instance 2 of 2 (0:1) noted its start 2.5 s after the one that all share."
+
+
+def test_who_has_no_start_in_common_is_placed_by_its_own_clock(tmp_path: Path) -> None:
+    own = {"start_at": None}
+    said, due_ns, start = merged(tmp_path, [{**own, "started_at": LATER}, own])
+    assert (said.placed_by, due_ns, start) == ("started_at", [1_000_000, 2_501_000_000], "10:00:00.000000")
+    assert [(each.level, each.text) for each in said.says] == [
+        (
+            "warn",
+            "The instances got no common start: their starts differ by 2.5 s by their own clocks, by "
+            "which they are placed.",
+        ),
+        ("note", "The instances' clocks may differ by up to 2 ms."),
+    ]
+
+
+@pytest.mark.parametrize("other", [None, LATER])
+def test_who_was_told_another_start_did_not_replay_with_the_others(tmp_path: Path, other: str | None) -> None:
+    said, due_ns, _ = merged(tmp_path, [{}, {"start_at": other, "started_at": LATER}])
+    assert (said.placed_by, due_ns) == ("started_at", [1_000_000, 2_501_000_000])
+    assert said.says[0].level == "bad"
+    assert said.says[0].text == (
+        "The instances did not all get the same start (start_at), so they did not replay together: their "
+        "starts differ by 2.5 s, and they are placed by their own clocks."
+    )
+
+
+def test_an_instance_that_died_before_its_start_needs_no_place(tmp_path: Path) -> None:
+    write_instance(tmp_path / "0", 0, shard={"start_at": None})
+    write_instance(tmp_path / "1", 1, 0, status="running", started_at=None, shard={"start_at": None})
+    facts = merge_shards([tmp_path], tmp_path / "merged", now_s=2e9).facts
+    assert f"{facts.started_at:%H:%M:%S}" == "10:00:00"
+    assert facts.reason is not None
+    assert "instance 2 of 4 (1/4:1/2) was killed after 0 of its 100 requests; 100 unsent" in facts.reason
+
+
+def test_shards_of_no_replay_say_how_far_apart_they_began(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", records(1), started_at=INSTANCES_START, loop="closed")
+    write_run(tmp_path / "b", records(1), started_at=LATER, loop="closed")
+    facts = merge_shards([tmp_path], tmp_path / "merged").facts
+    assert facts.merged is not None
+    assert [(each.level, each.text) for each in facts.merged.says] == [
+        ("note", "The shards began within 2.5 s by their own clocks, and are placed by them.")
+    ]
+    assert facts.merged.clock_error_ms is None

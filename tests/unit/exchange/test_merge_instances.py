@@ -1,4 +1,4 @@
-"""A merge names every instance that did not come to its end, and counts what it had left to send."""
+"""A merge names every instance that did not come to its end, and judges limits and members of all."""
 
 import json
 from pathlib import Path
@@ -7,26 +7,28 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.analysis.exchange.merge import merge_shards
+from plimsoll.analysis.exchange.merge import judge_limit, merge_shards
 from plimsoll.cli import main
 from plimsoll.rundir.facts import Summary
 from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP
+from tests.support.programs import ROOT
 from tests.support.rundir import INSTANCES, records, write_instance, write_instances
 
 
-def command(folder: Path, *arguments: str) -> Result:
+def merge(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(main, ["merge", str(folder), "--out", str(folder / "merged"), *arguments])
 
 
-def told(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def merged(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     run = folder / "merged"
     return json.loads((run / "run.json").read_text()), json.loads((run / "summary.json").read_text())
 
 
 def test_instances_that_all_came_to_their_end_make_a_complete_run(tmp_path: Path) -> None:
     write_instances(tmp_path, skipped={"method_not_allowed": 3})
-    result = command(tmp_path)
-    facts, summary = told(tmp_path)
+    result = merge(tmp_path)
+    facts, summary = merged(tmp_path)
     assert (result.exit_code, facts["status"], facts["reason"]) == (0, "complete", None)
     assert summary["requests"]["skipped"] == {"method_not_allowed": 12}, "each skipped those of its clients"
     assert summary["requests"]["total"] == 412
@@ -113,8 +115,8 @@ def test_an_instance_that_did_not_end_is_named(
     for index in (0, 1, 3):
         write_instance(tmp_path / f"i{index}", index, PLANNED[index], shard={"planned": PLANNED})
     write_instance(tmp_path / "i2", 2, shard={"planned": None}, **ending)
-    result = command(tmp_path)
-    facts, summary = told(tmp_path)
+    result = merge(tmp_path)
+    facts, summary = merged(tmp_path)
     assert (result.exit_code, facts["status"], facts["reason"]) == (1, status, sentence), why
     assert sentence[:60] in result.stdout
     dead = summary["instances"][2]
@@ -128,8 +130,8 @@ def test_an_instance_that_did_not_end_is_named(
 def test_an_instance_whose_directory_was_not_given_is_missing(tmp_path: Path) -> None:
     for index in (0, 3):
         write_instance(tmp_path / f"i{index}", index, PLANNED[index], shard={"planned": PLANNED})
-    assert command(tmp_path).exit_code == 1
-    facts, summary = told(tmp_path)
+    assert merge(tmp_path).exit_code == 1
+    facts, summary = merged(tmp_path)
     assert facts["status"] == "interrupted"
     assert facts["reason"] == (
         "instance 2 of 4 (1/4:1/2) is missing: its run directory was not given; all of its 251 requests "
@@ -165,8 +167,8 @@ def test_what_nobody_knows_is_null_and_never_0(
     for index in (0, 1):
         write_instance(tmp_path / f"i{index}", index, shard=unknown, status="interrupted")
     write_instance(tmp_path / "i2", 2, shard=unknown, **dead)
-    assert command(tmp_path).exit_code == 1
-    facts, summary = told(tmp_path)
+    assert merge(tmp_path).exit_code == 1
+    facts, summary = merged(tmp_path)
     assert sentence in facts["reason"].replace("Instance", "instance"), why
     assert (
         "instance 4 of 4 (3/4:1) is missing: its run directory was not given; how many requests it had is not"
@@ -205,8 +207,8 @@ def test_an_instance_that_sent_late_limits_the_run_and_is_named(tmp_path: Path) 
     write_instances(tmp_path)
     reason = "the generator sent late: buy another machine"
     write_instance(tmp_path / "2", 2, generator_limited=True, generator_limited_reason=reason)
-    result = command(tmp_path)
-    facts, summary = told(tmp_path)
+    result = merge(tmp_path)
+    facts, summary = merged(tmp_path)
     assert facts["generator_limited"]
     assert facts["generator_limited_reason"] == f"instance 3 of 4 (1/2:3/4): {reason}"
     assert [each["generator_limited"] for each in summary["instances"]] == [False, False, True, False]
@@ -231,8 +233,8 @@ def test_lag_is_judged_by_the_records_too(
         ended = status if index == 2 else "complete"
         table = records(of, lag_us=lag_us)
         write_instance(tmp_path / str(index), index, table, status=ended, shard={"planned": [of] * INSTANCES})
-    command(tmp_path)
-    facts, _ = told(tmp_path)
+    merge(tmp_path)
+    facts, _ = merged(tmp_path)
     assert facts["generator_limited"], why
     assert facts["generator_limited_reason"].startswith(f"{named}"), why
     assert "50" in facts["generator_limited_reason"]
@@ -244,15 +246,15 @@ def test_a_closed_loop_is_not_limited_by_its_lag(tmp_path: Path) -> None:
         write_instance(
             tmp_path / str(index), index, table, loop="closed", shard={"planned": [2000] * INSTANCES}
         )
-    command(tmp_path)
-    assert told(tmp_path)[0]["generator_limited"] is False
+    merge(tmp_path)
+    assert merged(tmp_path)[0]["generator_limited"] is False
 
 
 def test_the_summary_has_what_it_promises_of_each_instance(tmp_path: Path) -> None:
     write_instances(tmp_path)
-    result = command(tmp_path, "--json")
+    result = merge(tmp_path, "--json")
     summary = json.loads(result.stdout)
-    assert summary == told(tmp_path)[1]
+    assert summary == merged(tmp_path)[1]
     assert summary["instances"][1] == {
         "name": "instance 2 of 4 (1/4:1/2)",
         "index": 1,
@@ -295,3 +297,136 @@ def test_lines_of_the_log_that_did_not_parse_are_kept_once(tmp_path: Path) -> No
         (path / "rejects.log").write_text("access.log:3:1: %h: why: line\n")
     merge_shards([tmp_path], tmp_path / "merged")
     assert (tmp_path / "merged" / "rejects.log").read_text() == "access.log:3:1: %h: why: line\n"
+
+
+# Limits: judged over the records of all instances, as bin/replay judges its own.
+
+
+LOAD = {"digest": "9f86d0", "settings": {"timeout_s": 30.0}}
+CASES = json.loads((ROOT / "tests" / "fixtures" / "limits.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["says"] for case in CASES])
+def test_limits_are_judged_as_in_go(case: dict[str, Any]) -> None:
+    found = judge_limit(case["limit"], case["summary"], case["status"], case["generator_limited"])
+    assert (found.outcome, found.says) == (case["outcome"], case["sentence"])
+
+
+@pytest.mark.parametrize(
+    ("why", "limit"), [("Go's units together", "p99=1m1.5s"), ("microseconds", "p99=61500000us")]
+)
+def test_times_are_read_as_go_writes_them(why: str, limit: str) -> None:
+    summary: dict[str, Any] = {
+        "requests": {"sent": 100, "warmup": 0, "failures": 0},
+        "response_ms": {"p99": 61_500.0},
+        "service_ms": {},
+    }
+    assert judge_limit(limit, summary, "complete", False).says.endswith("within 61.5 s"), why
+    summary["response_ms"]["p99"] = 61_500.001
+    assert judge_limit(limit, summary, "complete", False).outcome == "exceeded", why
+
+
+def write_limited(folder: Path, limits: list[str], last: str = "complete") -> None:
+    """Four instances of 250 requests: of one, 5 fail."""
+    for index in range(INSTANCES):
+        table = records(250)
+        if index == 0:
+            table["error"][:5], table["status"][:5] = 1, 0
+        status = last if index == INSTANCES - 1 else "complete"
+        write_instance(folder / str(index), index, table, limits=limits, load=LOAD, status=status)
+
+
+@pytest.mark.parametrize(
+    ("why", "limits", "last", "code", "says"),
+    [
+        ("no instance alone has enough", ["p99.9=20s"], "complete", 1, "p99.9=20s: exceeded"),
+        ("one instance alone would be over it", ["errors=1%"], "complete", 0, "errors=1%: kept: 5 of 1,000"),
+        ("all together are", ["errors=0.4%"], "complete", 1, "errors=0.4%: exceeded: 5 of 1,000"),
+        ("too few even so", ["p99.99=20s"], "complete", 3, "p99.99=20s: not judged"),
+        ("a part of a run keeps nothing", ["errors=1%"], "failed", 1, "errors=1%: not judged"),
+    ],
+)
+def test_all_instances_together_are_judged(
+    tmp_path: Path, why: str, limits: list[str], last: str, code: int, says: str
+) -> None:
+    write_limited(tmp_path, limits, last)
+    result = merge(tmp_path)
+    assert result.exit_code == code, result.output
+    assert f"limit {says}" in result.output, why
+    facts, summary = merged(tmp_path)
+    assert facts["limits"] == limits == [one["limit"] for one in summary["limits"]]
+
+
+def test_a_run_without_limits_says_nothing_of_them(tmp_path: Path) -> None:
+    write_limited(tmp_path, [])
+    result = merge(tmp_path)
+    assert result.exit_code == 0
+    assert "limit " not in result.output
+    assert "limits" not in merged(tmp_path)[0]
+
+
+# Members: what those of all instances sent adds up.
+
+
+TWO = {"clients": 2, "accounts": 2, "requests": 7, "sent_to_login": 3}
+THREE = {"clients": 3, "accounts": 3, "requests": 7, "sent_to_login": 3}
+NONE = {"clients": 0, "accounts": 0, "requests": 0, "sent_to_login": 0}
+
+
+def write_with_members(
+    folder: Path, members: list[dict[str, int] | None], flagged: int = INSTANCES, killed: bool = False
+) -> None:
+    """Instances with ten requests of members each: three of the warm-up, and three sent to the login."""
+    for index, own in enumerate(members):
+        table = records(100)
+        if index < flagged:
+            table["flags"][:10] |= MEMBER
+            table["flags"][:3] |= WARMUP
+            table["flags"][7:10] |= SENT_TO_LOGIN
+        status: dict[str, Any] = {"status": "running"} if killed and index == INSTANCES - 1 else {}
+        write_instance(folder / str(index), index, table, members=own, **status)
+
+
+@pytest.mark.parametrize(
+    ("why", "members", "flagged", "killed", "expected"),
+    [
+        (
+            "clients add up, accounts are used from the first on by each",
+            [TWO, THREE, TWO, TWO],
+            4,
+            False,
+            {"clients": 9, "accounts": 3, "requests": 28, "sent_to_login": 12},
+        ),
+        (
+            "an instance may have no members among its clients",
+            [TWO, NONE, NONE, TWO],
+            1,
+            False,
+            {"clients": 4, "accounts": 2, "requests": 7, "sent_to_login": 3},
+        ),
+        (
+            "of a killed one the records tell what was sent, and nobody how many there were",
+            [TWO, TWO, TWO, TWO],
+            4,
+            True,
+            {"clients": None, "accounts": None, "requests": 28, "sent_to_login": 12},
+        ),
+    ],
+)
+def test_members_add_up(
+    tmp_path: Path,
+    why: str,
+    members: list[dict[str, int] | None],
+    flagged: int,
+    killed: bool,
+    expected: dict[str, int],
+) -> None:
+    write_with_members(tmp_path, members, flagged, killed)
+    merge(tmp_path)
+    assert merged(tmp_path)[1]["members"] == expected, why
+
+
+def test_a_run_without_members_says_nothing_of_them(tmp_path: Path) -> None:
+    write_with_members(tmp_path, [None] * INSTANCES, flagged=0)
+    merge(tmp_path)
+    assert "members" not in merged(tmp_path)[1]
