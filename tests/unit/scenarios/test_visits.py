@@ -202,11 +202,11 @@ def test_many_wait_for_answers_at_once(site: SiteClient, server: tuple[str, Even
         with gevent.Timeout(60):
             while len(asked) < 12:
                 gevent.sleep(0.01)
-        assert prober.visits["visitors"] == [], "none has an answer yet"
+        assert {visit.error for visit in prober.visits["visitors"]} <= {"held_back"}, "none has an answer yet"
         held.set()
         prober.stop()
-    assert len(prober.visits["visitors"]) >= 12
-    assert {visit.error for visit in prober.visits["visitors"]} == {"none"}
+    assert sum(visit.error == "none" for visit in prober.visits["visitors"]) >= 12
+    assert {visit.error for visit in prober.visits["visitors"]} <= {"none", "held_back"}
 
 
 def test_a_member_is_who_logged_in(site: SiteClient, server: tuple[str, Event, list[str]]) -> None:
