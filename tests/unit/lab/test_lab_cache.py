@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.disks import caches as arc
 from plimsoll.lab.disks import make_disk
@@ -83,23 +82,6 @@ def test_of_a_site_that_exists_only_what_is_wanted_is_known() -> None:
     for cache, facts in ((None, {}), ("as-is", {"cache": {"state": "as-is", "how": []}})):
         lab = lab_of(cache, (None, STATIC))  # type: ignore[arg-type]
         assert cache_facts(lab, lab.backends[0], None, "x") == facts
-
-
-REFUSED = [
-    ("cold, where a site exists", "cold", (None, STATIC), "cold is not possible on b0: the lab"),
-    ("warm, where a site exists", "warm", (None, STATIC), "warm is not possible on b0: the lab"),
-    ("warm, in a guest", "warm", (EXT4, QEMU), "only the guest itself can read the files in its disk (qemu)"),
-    ("no such state", "hot", (EXT4, {"driver": "compose"}), "cache"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("cache", "backend", "says"), [row[1:] for row in REFUSED], ids=[r[0] for r in REFUSED]
-)
-def test_what_cannot_be_brought_about_is_refused(cache: Any, backend: Any, says: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        lab_of(cache, backend)
-    assert says in str(caught.value)
 
 
 def test_a_guest_may_start_cold_and_any_site_as_it_is() -> None:

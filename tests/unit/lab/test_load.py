@@ -1,17 +1,20 @@
-"""What loads a clone in a run: members begin in order and end as they should, and nothing runs on."""
+"""What loads a clone in a run: its commands, which begin in order and end as they should; nothing runs on."""
 
 import asyncio
 import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from plimsoll.common.validation import parse_model
+from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.labfile import Member
+from plimsoll.lab.experiment.design import PlannedRun, variants
+from plimsoll.lab.experiment.labfile import MANUAL, Lab, Member, Phases
 from plimsoll.lab.experiment.load import (
     BEGIN_FILE,
     Beginning,
@@ -20,8 +23,163 @@ from plimsoll.lab.experiment.load import (
     MemberRun,
     RunClock,
     RunLoad,
+    build_loads,
+    member_command,
+    saturate,
 )
+from plimsoll.lab.experiment.problems import key_problems
+from plimsoll.lab.experiment.scenarios import ScenarioTraits, read_traits
 from plimsoll.lab.machine import LocalMachine
+from plimsoll.lab.saturators.saturator import OnEvent
+
+ALONE = """
+name: lab
+backends:
+  - name: a
+    clone: {driver: static, target: "http://127.0.0.1:8080"}
+scenarios:
+  - scenario: download
+"""
+TOGETHER = """
+name: lab
+backends:
+  - name: a
+    clone: {driver: static, target: "http://127.0.0.1:8080"}
+scenarios:
+  - name: rush-hour
+    together:
+      - scenario: save-article
+      - {scenario: replay, options: {log: a.log}}
+phases: {before_s: 10, during_s: 20, after_s: 10}
+"""
+UPGRADES = TOGETHER.replace("save-article", "upgrade-wordpress")
+ENDLESS = TOGETHER.replace("before_s: 10, during_s: 20, after_s: 10", "during_s: null")
+
+
+def read(text: str) -> Lab:
+    return parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
+
+
+def command(text: str, kind: ScenarioTraits, ours: bool = True) -> str:
+    lab = read(text)
+    run = PlannedRun(1, 2, "a", lab.scenarios[0].called)
+    (member,) = lab.scenarios[0].members
+    words = member_command(lab, run, member, kind, Target("http://127.0.0.1:1", "10.0.0.1:80"), "/out", ours)
+    return " ".join(Path(word).name if i == 0 else word for i, word in enumerate(words))
+
+
+def test_a_replay_lasts_as_long_as_its_phases() -> None:
+    text = ALONE.replace(
+        "scenario: download", "scenario: replay\n    options: {log: [a.log, b.log], speed: 2}"
+    )
+    assert command(text, ScenarioTraits(False, True)) == (
+        "replay run a.log b.log --speed 2 --loops 0 --duration 125s --warmup 5s --seed 1 --quiet "
+        "--target http://127.0.0.1:1 --connect-to 10.0.0.1:80 --backend a --repeat 2 --out /out"
+    )
+
+
+def test_a_scenario_is_words_what_lab_yml_says_and_may_change_a_clone_of_ours_only() -> None:
+    text = ALONE.replace("scenario: download", "scenario: save-article\n    options: {saves: 3}")
+    words = (
+        "plimsoll scenario save-article --target http://127.0.0.1:1 --connect-to 10.0.0.1:80 --backend a "
+        "--repeat 2 --out /out --saves 3 --duration-s 125 --seed 1"
+    )
+    assert command(text, ScenarioTraits(True, True)) == f"{words} --i-may-change-this-site --no-progress"
+    assert command(text, ScenarioTraits(True, True), ours=False) == f"{words} --no-progress"
+
+
+def test_what_ends_by_itself_is_not_words_when() -> None:
+    text = ALONE.replace("scenario: download", "scenario: upgrade-wordpress") + "phases: {during_s: null}\n"
+    assert "--duration" not in command(text, ScenarioTraits(True, False))
+
+
+def loads(text: str) -> list[MemberCommand]:
+    lab = read(text)
+    return build_loads(
+        lab, PlannedRun(1, 2, "a", "rush-hour"), read_traits(lab, "lab.yml"), Target("http://h"), "/out", True
+    )
+
+
+def commands(text: str) -> list[str]:
+    return [" ".join([Path(load.command[0]).name, *load.command[1:]]) for load in loads(text)]
+
+
+def with_member(said: str, text: str = TOGETHER) -> str:
+    return text.replace("- scenario: save-article", f"- {{scenario: save-article, {said}}}")
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "says"),
+    [
+        ("what goes on as long as the run does begins with it", TOGETHER, None),
+        (
+            "what ends by itself begins with the saturator, after the warm-up and before_s",
+            with_member("options: {iterations: 100}"),
+            "begins at 15 s, with the saturator",
+        ),
+        (
+            "so does an upgrade",
+            UPGRADES,
+            "begins at 15 s, with the saturator",
+        ),
+        (
+            "without an end of the phases all but the crowd end by themselves; so none is in the warm-up",
+            ENDLESS.replace("during_s: null", "before_s: 0, during_s: null"),
+            "begins at 5 s, with the saturator",
+        ),
+        (
+            "begin_s has the last word on what ends by itself",
+            with_member("options: {iterations: 100}, begin_s: 0"),
+            None,
+        ),
+        ("and on what does not", with_member("begin_s: 12.5"), "begins at 12.5 s"),
+        (
+            "a browser, on k6, waits for nobody",
+            ENDLESS.replace("save-article", "browser"),
+            None,
+        ),
+    ],
+)
+def test_members_begin_when_they_should(what: str, text: str, says: str | None) -> None:
+    crowd, timed = (load.begins for load in loads(text))
+    assert crowd is None
+    assert (timed.sentence if timed else None) == says, what
+
+
+def test_a_member_that_begins_later_is_told_what_to_wait_for_and_the_plan_says_when() -> None:
+    _, timed = loads(with_member("begin_s: 12"))
+    assert timed.command[:2] == ["env", "PLIMSOLL_BEGIN_FILE=/out/save-article/begin"]
+    assert timed.says == "run the scenario, which begins at 12 s"
+
+
+def test_the_beginning_of_a_member_can_be_a_factor() -> None:
+    text = TOGETHER + (
+        "factors:\n  - {name: late, key: scenarios.rush-hour/save-article.begin_s, values: [0, 20]}\n"
+    )
+    begins = [variant.lab.scenario("rush-hour").members[0].begin_s for variant in variants(read(text))]
+    assert begins == [0, 20]
+
+
+def test_the_crowd_is_started_first_and_outlasts_what_is_timed_within_it() -> None:
+    assert commands(TOGETHER) == [
+        "replay run a.log --speed 1 --loops 0 --duration 65s --warmup 5s --seed 1 --quiet --target http://h "
+        "--backend a --repeat 2 --out /out/replay",
+        "plimsoll scenario save-article --target http://h --backend a --repeat 2 --out /out/save-article "
+        "--duration-s 45 --seed 1 --i-may-change-this-site --no-progress",
+    ]
+
+
+def test_an_upgrade_has_its_own_end_among_phases_that_have_theirs() -> None:
+    crowd, upgrade = commands(UPGRADES)
+    assert "--duration 65s" in crowd
+    assert "--duration" not in upgrade
+
+
+def test_without_an_end_of_the_phases_the_crowd_goes_on_until_it_is_stopped() -> None:
+    crowd, author = commands(ENDLESS)
+    assert "--loops 0 --duration 7200s" in crowd
+    assert "--duration" not in author
+
 
 # A scenario as the lab sees it: it begins, does what it is for, and says how it ended.
 SCENARIO = """
@@ -168,3 +326,69 @@ def test_a_member_that_cannot_be_told_is_an_error_of_the_run(tmp_path: Path) -> 
     (tmp_path / "late").rmdir()
     with pytest.raises(LabError, match="begin cannot be written: No such file"):
         asyncio.run(part.let_begin(clock, None))
+
+
+class SlowToStart:
+    """A saturator that gets ready, `ready_s` long, before it works."""
+
+    failure: str | None = None
+
+    def __init__(self, ready_s: float, on_event: OnEvent) -> None:
+        self._ready_s, self._on_event = ready_s, on_event
+
+    async def start(self) -> None:
+        await asyncio.sleep(self._ready_s)
+        self._on_event({"event": "slow", "phase": "start"})
+
+    async def stop(self) -> None:
+        """Nothing of it runs."""
+
+
+READY = [
+    ("one that is ready in time", 0.0, 5.0, True),
+    ("one that is not ready when the load ends", 3600.0, 5.0, False),
+    ("one whose phase has not begun when the load ends", 3600.0, -60.0, True),
+]
+
+
+@pytest.mark.parametrize(("what", "ready_s", "begun_s", "well"), READY, ids=[row[0] for row in READY])
+def test_a_run_whose_saturator_never_started_is_no_run_under_it(
+    tmp_path: Path, what: str, ready_s: float, begun_s: float, well: bool
+) -> None:
+    async def load_ends_first() -> Events:
+        events = Events(tmp_path / "events.jsonl")
+        busy = SlowToStart(ready_s, events.note)
+        events.clock = RunClock(datetime.now(UTC) - timedelta(seconds=10))
+        phases = Phases(before_s=max(10 - begun_s, 0), during_s=60, after_s=0)
+        working = asyncio.create_task(saturate(busy, events.clock, 0.0, phases))
+        while ready_s == 0 and not events.saturated.is_set():
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        return events
+
+    events = asyncio.run(load_ends_first())
+    if well:
+        events.require_saturated(10 - begun_s)
+        return
+    with pytest.raises(LabError, match=r"still getting ready \d+ s after its phase began"):
+        events.require_saturated(10 - begun_s)
+
+
+def test_the_saturator_works_as_long_as_its_phase_after_the_warm_up(tmp_path: Path) -> None:
+    """Its phase would be over by now were the warm-up none."""
+
+    async def begins() -> bool:
+        events = Events(tmp_path / "events.jsonl")
+        clock = RunClock(datetime.now(UTC) - timedelta(seconds=1500))
+        phases = Phases(before_s=0, during_s=1000, after_s=0)
+        working = asyncio.create_task(saturate(SlowToStart(0.0, events.note), clock, 1000.0, phases))
+        await asyncio.wait([working], timeout=0.1)
+        works = not working.done()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return works
+
+    assert asyncio.run(begins())

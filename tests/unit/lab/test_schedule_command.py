@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
 from plimsoll.lab import schedule
+from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment import problems
 from plimsoll.lab.schedule import installation
 from plimsoll.lab.schedule.installation import Kind
@@ -368,3 +369,12 @@ def test_what_was_installed_stays_where_it_cannot_be_installed_again(at: Path, p
     (at / "fakes" / "no-systemd").touch()
     assert plimsoll("install", "lab.yml", "--user", "--at", "04:00").exit_code == 2
     assert _units(at) == ["plimsoll-quiet.service", "plimsoll-quiet.timer"]
+
+
+def test_a_crontab_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired(["crontab"], 60)
+
+    monkeypatch.setattr(subprocess, "run", never)
+    with pytest.raises(LabError, match="crontab -l: did not end within 60 s: try it by hand"):
+        installation.read_crontab()

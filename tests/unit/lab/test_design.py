@@ -1,15 +1,19 @@
-"""Factors: from lab.yml to variants, their names, the clones that they share, and what can be wrong."""
+"""What follows from lab.yml: variants of factors, the clones that they share, runs in order, extensions."""
 
-import re
-from typing import Any
+from collections import Counter
+from typing import Any, Literal
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from plimsoll.common.errors import SettingsError
 from plimsoll.common.validation import parse_model
 from plimsoll.lab.experiment.design import (
+    extend_runs,
+    find_key_changes,
     label_of,
+    late_backends,
     levels_in,
     name_of,
     order_runs,
@@ -18,7 +22,7 @@ from plimsoll.lab.experiment.design import (
     variants,
 )
 from plimsoll.lab.experiment.labfile import MANUAL, Lab
-from plimsoll.lab.experiment.problems import MOST_VARIANTS, key_problems
+from plimsoll.lab.experiment.problems import key_problems
 from tests.support.programs import ROOT
 
 BASE = """
@@ -38,9 +42,12 @@ saturator: {kind: zfs-send}
 ONE = BASE.replace(BASE[BASE.index("  - name: emu") : BASE.index("scenarios:")], "")
 
 
-def lab_of(factors: list[dict[str, Any]], base: str = ONE, **more: Any) -> Lab:
-    text = base + yaml.safe_dump({"factors": factors, **more})
+def read(text: str) -> Lab:
     return parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
+
+
+def lab_of(factors: list[dict[str, Any]], base: str = ONE, **more: Any) -> Lab:
+    return read(base + yaml.safe_dump({"factors": factors, **more}))
 
 
 def at(lab: Lab, *path: str) -> list[Any]:
@@ -57,11 +64,11 @@ def at(lab: Lab, *path: str) -> list[Any]:
 @pytest.mark.parametrize("name", ["recordsize-sweep.yml", "send-rate-sweep.yml"])
 def test_the_sweeps_among_the_examples_have_factors(name: str) -> None:
     text = (ROOT / "examples" / name).read_text(encoding="utf-8")
-    assert parse_model(text, name, Lab, MANUAL, key_problems).factors
+    assert read(text).factors
 
 
 def test_without_factors_each_backend_is_its_own_variant() -> None:
-    lab = parse_model(BASE, "lab.yml", Lab, MANUAL, key_problems)
+    lab = read(BASE)
     assert [(each.name, each.rig, each.levels, each.all_levels) for each in variants(lab)] == [
         ("tank", "tank", {}, {}),
         ("emu", "emu", {}, {}),
@@ -252,92 +259,201 @@ def test_levels_have_a_label_for_figures_and_a_name_for_folders(
     assert name_of("it", label) == name
 
 
-WRONG: list[tuple[dict[str, Any], str, str]] = [
-    (
-        {"name": "recordsise", "values": [1, 2]},
-        "factors.0.name: recordsise is not known as a key",
-        "did you mean recordsize?",
-    ),
-    (
-        {"name": "a", "key": "tuning.vm.swapines", "values": [1, 2]},
-        "factors.0.key",
-        "did you mean tuning.vm.swappiness?",
-    ),
-    ({"name": "swappiness", "values": [1, 900]}, "factors.0.values.1: 900: must be at most 200", ""),
-    ({"name": "recordsize", "values": ["16K", "17K"]}, "factors.0.values.1: 17K: must be a power of two", ""),
-    ({"name": "atime", "values": [True, "on"]}, "factors.0.values.1: on is already factors.0.values.0", ""),
-    ({"name": "atime", "values": ["on"]}, "factors.0.values: ", ""),
-    (
-        {"name": "backend", "key": "disk.path", "values": ["/a", "/b"]},
-        "factors.0.name: backend is already a factor",
-        "",
-    ),
-    (
-        {"name": "a", "key": "scenarios.replai.options.speed", "values": [1, 2]},
-        "not one of scenarios: replay",
-        "",
-    ),
-    ({"name": "a", "key": "out", "values": ["a", "b"]}, "out cannot be varied", ""),
-    ({"name": "a", "key": "site.size", "values": ["small", "large"]}, "site is not varied", ""),
-    ({"name": "atime", "values": ["on", "off"], "backends": ["tonk"]}, "tonk is not one of backends", ""),
-]
-
-
-@pytest.mark.parametrize(("factor", "said", "hint"), WRONG)
-def test_what_is_wrong_is_said_with_its_place_and_the_remedy(
-    factor: dict[str, Any], said: str, hint: str
-) -> None:
-    with pytest.raises(SettingsError) as caught:
-        lab_of([factor])
-    assert said in str(caught.value)
-    assert hint in str(caught.value)
-
-
-def test_all_that_is_wrong_is_said_at_once() -> None:
-    several = [factor for factor, _, _ in WRONG if len(factor["values"]) > 1]  # one alone fits no model
-    with pytest.raises(SettingsError) as caught:
-        lab_of(several)
-    told = [int(number) for number in re.findall(r"factors\.(\d+)\.\w+[.\d]*: ", str(caught.value))]
-    assert set(told) == set(range(len(several)))
-
-
-def test_a_host_that_is_there_has_no_clone_made_anew() -> None:
+def test_settings_that_need_no_clone_made_anew_vary_on_a_host_that_is_there() -> None:
     static = "backends: [{name: b, clone: {driver: static, target: 'http://x'}}]"
     base = f"name: a\n{static}\nscenarios: [{{scenario: download}}]\n"
-    with pytest.raises(SettingsError, match="static does not create clones"):
-        lab_of([{"name": "a", "key": "tuning.datasets.tank/x.recordsize", "values": ["16K", "8K"]}], base)
     assert len(variants(lab_of([{"name": "swappiness", "values": [1, 2]}], base))) == 2
 
 
-def test_too_many_combinations_are_refused_before_they_are_made() -> None:
-    names = ("swappiness", "vfs_cache_pressure", "dirty_expire_centisecs")
-    many: list[dict[str, Any]] = [{"name": name, "values": list(range(1, 9))} for name in names]
-    with pytest.raises(SettingsError, match=rf"512 combinations .* at most {MOST_VARIANTS}"):
-        lab_of(many)
+# The order of runs.
+
+ORDERS: list[Literal["abba", "random"]] = ["abba", "random"]
 
 
-def test_levels_that_do_not_fit_together_are_found() -> None:
-    both: list[dict[str, Any]] = [
-        {"name": "dirty_ratio", "values": [5, 10]},
-        {"name": "dirty_bytes", "values": ["1M", "2M"]},
-    ]
-    with pytest.raises(SettingsError, match=r"do not fit together: .*dirty_ratio and dirty_bytes"):
-        lab_of(both)
+def ordered(repeats: int, order: Literal["abba", "random"], seed: int = 1) -> str:
+    runs = order_runs(["a", "b", "c"], ["s"], repeats, order, seed)
+    return "".join(run.backend for run in runs)
 
 
-def test_combinations_name_each_factor_and_known_values() -> None:
-    factors: list[dict[str, Any]] = [
-        {"name": "recordsize", "values": ["128K", "16K"]},
-        {"name": "atime", "values": ["on", "off"]},
-    ]
-    with pytest.raises(SettingsError) as caught:
-        lab_of(
-            factors, combinations=[{"recordsice": "128K", "atime": "on"}, {"recordsize": "8K", "atime": "on"}]
-        )
-    assert "combinations.0.recordsice: is not one of factors: did you mean recordsize?" in str(caught.value)
-    assert "combinations.0: has no value for recordsize" in str(caught.value)
-    assert "combinations.1.recordsize: 8K is not one of the values of recordsize: 128K, 16K" in str(
-        caught.value
+def test_abba_goes_forth_and_back() -> None:
+    assert ordered(4, "abba") == "abccbaabccba"
+
+
+def test_random_is_drawn_by_its_seed_and_each_repeat_has_allordered() -> None:
+    assert ordered(6, "random", 3) == ordered(6, "random", 3)
+    assert ordered(6, "random", 3) != ordered(6, "random", 4)
+    drawn = ordered(6, "random", 3)
+    assert all(sorted(drawn[i : i + 3]) == ["a", "b", "c"] for i in range(0, 18, 3))
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.sampled_from(ORDERS),
+    st.integers(0, 99),
+)
+def test_each_run_is_there_once_and_has_a_name_of_its_own(
+    backends: int, scenarios: int, repeats: int, order: Literal["abba", "random"], seed: int
+) -> None:
+    runs = order_runs(
+        [f"b{i}" for i in range(backends)],
+        [f"s{i}" for i in range(scenarios)],
+        repeats,
+        order,
+        seed,
     )
-    with pytest.raises(SettingsError, match="requires factors to combine"):
-        parse_model(ONE + "combinations: [{a: 1}]\n", "lab.yml", Lab, MANUAL, key_problems)
+    assert [run.number for run in runs] == list(range(1, len(runs) + 1))
+    assert len({run.name for run in runs}) == len(runs) == backends * scenarios * repeats
+    assert set(Counter((run.backend, run.scenario) for run in runs).values()) == {repeats}
+    assert [run.name for run in runs] == sorted(run.name for run in runs)
+
+
+# An experiment that is extended: what it takes over of a changed lab.yml, and the runs that come to it.
+
+FIRST = """
+name: lab
+backends:
+  - name: a
+    clone: {driver: static, target: "http://127.0.0.1:8080"}
+    tuning: {vm: {swappiness: 10}}
+  - name: b
+    clone: {driver: static, target: "http://127.0.0.1:8081"}
+scenarios:
+  - scenario: download
+    options: {path: /one}
+phases: {before_s: 1, during_s: 2, after_s: 1}
+repeats: 2
+"""
+THIRD = """  - name: c
+    clone: {driver: static, target: "http://127.0.0.1:8082"}
+scenarios:"""
+TAKEN = [
+    ("more repeats", FIRST.replace("repeats: 2", "repeats: 4"), ["repeats"]),
+    ("one backend more", FIRST.replace("scenarios:", THIRD), ["backends.c"]),
+    (
+        "one scenario more",
+        FIRST.replace("phases:", "  - scenario: visitors\nphases:"),
+        ["scenarios.visitors"],
+    ),
+    ("other limits", FIRST + "limits: {failures: 5}\n", ["limits.failures"]),
+    ("the backends in another order", FIRST.replace("name: a", "name: x"), None),
+]
+REFUSED = [
+    ("fewer repeats", FIRST.replace("repeats: 2", "repeats: 1"), "repeats", "give 2 or more"),
+    (
+        "a tuning",
+        FIRST.replace("swappiness: 10", "swappiness: 20"),
+        "backends.a.tuning.vm.swappiness",
+        "put it back",
+    ),
+    ("phases", FIRST.replace("during_s: 2", "during_s: 3"), "phases.during_s", "start a new experiment"),
+    (
+        "a saturator",
+        FIRST + "saturator: {kind: zfs-send, dataset: tank/x}\n",
+        "saturator",
+        "start a new experiment",
+    ),
+    ("an option", FIRST.replace("/one", "/two"), "scenarios.download.options.path", "a name of its own"),
+    ("the seed", FIRST + "seed: 7\n", "seed", "start a new experiment"),
+]
+
+
+@pytest.mark.parametrize(("text", "keys"), [row[1:] for row in TAKEN], ids=[row[0] for row in TAKEN])
+def test_what_leaves_the_runs_comparable_is_taken_over(text: str, keys: list[str] | None) -> None:
+    found = find_key_changes(read(FIRST), read(text))
+    if keys is None:  # a name that is gone is refused, the new one taken
+        assert [(change.key, change.refusal is None) for change in found] == [
+            ("backends.a", False),
+            ("backends.x", True),
+        ]
+    else:
+        assert [change.key for change in found] == keys
+        assert not any(change.refusal for change in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "remedy"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_what_does_not_is_refused_with_key_values_and_remedy(text: str, key: str, remedy: str) -> None:
+    (change,) = find_key_changes(read(FIRST), read(text))
+    assert change.key == key
+    assert change.refusal is not None
+    assert remedy in change.refusal
+
+
+FACTOR = FIRST + "factors: [{name: vfs_cache_pressure, values: [50, 100]}]\n"
+LEVELS = [
+    ("one level more", FACTOR.replace("[50, 100]", "[50, 100, 200]"), True),
+    ("a factor that was not there: what runs were before has no level of it", None, False),
+    ("a level less", FACTOR.replace("[50, 100]", "[50, 200]"), False),
+    (
+        "another key under the same name",
+        FACTOR.replace("name: vfs", "key: tuning.vm.swappiness, name: vfs"),
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "taken"), [row[1:] for row in LEVELS], ids=[row[0] for row in LEVELS])
+def test_levels_may_come_to_a_factor_where_the_others_stay_what_they_were(
+    text: str | None, taken: bool
+) -> None:
+    before, now = (read(FACTOR), read(text)) if text else (read(FIRST), read(FACTOR))
+    (change,) = find_key_changes(before, now)
+    assert (change.refusal is None) == taken
+    if taken:
+        runs = plan_runs(before)
+        further = extend_runs(runs, now)[len(runs) :]
+        assert sorted(Counter(run.backend[-4:] for run in further).items()) == [("-200", 4)]
+
+
+def test_a_change_names_both_values() -> None:
+    (change,) = find_key_changes(read(FIRST), read(FIRST.replace("repeats: 2", "repeats: 4")))
+    assert change.sentence == "repeats: 4 in the file, 2 in this experiment"
+
+
+def _rounds(before: str, now: str) -> tuple[str, list[str]]:
+    runs = plan_runs(read(before))
+    further = extend_runs(runs, read(now))[len(runs) :]
+    return "".join(run.backend for run in further), late_backends(runs, further)
+
+
+FURTHER = [
+    ("more repeats go on, forth and back", FIRST.replace("repeats: 2", "repeats: 4"), "abba", []),
+    ("a new backend alone comes after the others", FIRST.replace("scenarios:", THIRD), "cc", ["c"]),
+    (
+        "with more repeats it alternates with them",
+        FIRST.replace("scenarios:", THIRD).replace("repeats: 2", "repeats: 4"),
+        "cabcccba",
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "backends", "late"), [row[1:] for row in FURTHER], ids=[row[0] for row in FURTHER]
+)
+def test_further_runs_come_in_fair_order(text: str, backends: str, late: list[str]) -> None:
+    assert _rounds(FIRST, text) == (backends, late)
+
+
+@given(
+    st.integers(1, 4), st.integers(0, 4), st.booleans(), st.booleans(), st.sampled_from(["abba", "random"])
+)
+def test_each_run_is_planned_once_and_keeps_its_name(
+    repeats: int, more: int, backend: bool, scenario: bool, order: str
+) -> None:
+    first = read(FIRST.replace("repeats: 2", f"repeats: {repeats}"))
+    text = FIRST.replace("repeats: 2", f"repeats: {repeats + more}\norder: {order}")
+    text = text.replace("scenarios:", THIRD) if backend else text
+    text = text.replace("phases:", "  - scenario: visitors\nphases:") if scenario else text
+    second, runs = read(text), plan_runs(first)
+    found = extend_runs(runs, second)
+    assert found[: len(runs)] == runs
+    assert [run.number for run in found] == list(range(1, len(found) + 1))
+    assert Counter((run.backend, run.scenario) for run in found) == Counter(
+        (run.backend, run.scenario) for run in plan_runs(second)
+    )
+    assert len({(run.backend, run.scenario, run.repeat) for run in found}) == len(found)
+    assert extend_runs(found, second) == found, "a second time there is nothing to add"

@@ -1,4 +1,4 @@
-"""Programs that do not answer in time: an error with what to do, never a traceback."""
+"""What scenarios say of lab.yml: their options and traits; an error where one does not answer in time."""
 
 import subprocess
 import sys
@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment import scenarios
 from plimsoll.lab.experiment.labfile import Lab
-from plimsoll.lab.experiment.scenarios import prepare_members, read_traits
-from plimsoll.lab.schedule import installation
+from plimsoll.lab.experiment.problems import read_lab
+from plimsoll.lab.experiment.scenarios import ScenarioTraits, prepare_members, read_traits
+from tests.support.programs import ROOT
 
-_SLOW = ["sleep", "600"]
 _answer = scenarios._answer
 
 
@@ -34,6 +33,33 @@ def _lab() -> Lab:
             ],
         }
     )
+
+
+EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.yml")) if "\nbackends:" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_each_scenario_of_an_example_has_traits(path: Path) -> None:
+    lab = read_lab(path)
+    assert read_traits(lab, str(path)).keys() == {
+        *(choice.called for choice in lab.scenarios),
+        *(choice.called_in_full(member) for choice in lab.scenarios for member in choice.members),
+    }
+
+
+def test_options_of_members_are_checked_by_their_scenarios() -> None:
+    lab = _lab()
+    lab.scenarios[0].together[0].options["savs"] = 3
+    with pytest.raises(SettingsError, match=r"scenarios\.0\.together\.0\.options\.savs: is not a setting"):
+        read_traits(lab, "lab.yml")
+
+
+def test_a_run_changes_the_site_if_any_member_does() -> None:
+    assert read_traits(_lab(), "lab.yml") == {
+        "rush-hour/upload-images": ScenarioTraits(changes=True, timed=True),
+        "rush-hour/replay": ScenarioTraits(changes=False, timed=True),
+        "rush-hour": ScenarioTraits(changes=True, timed=True),
+    }
 
 
 @pytest.fixture
@@ -69,18 +95,11 @@ def test_scenarios_that_do_not_answer(slow: Path, monkeypatch: pytest.MonkeyPatc
         read_traits(_lab(), "lab.yml")
 
 
-def _never(*_: object, **__: object) -> None:
-    raise subprocess.TimeoutExpired(_SLOW, 60)
-
-
-def test_a_crontab_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "run", _never)
-    with pytest.raises(LabError, match="crontab -l: did not end within 60 s: try it by hand"):
-        installation.read_crontab()
-
-
 def test_a_replay_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(subprocess, "run", _never)
+    def never(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired(["replay"], 60)
+
+    monkeypatch.setattr(subprocess, "run", never)
     (tmp_path / "replay").touch()
     monkeypatch.setattr(scenarios, "replay_program", lambda: str(tmp_path / "replay"))
     assert any(
