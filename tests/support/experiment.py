@@ -306,3 +306,60 @@ def add_events(path: Path, *events: dict[str, Any]) -> None:
 
 def measure_event(name: str, value: Any, t_ns: int, unit: str = "ms", **more: Any) -> dict[str, Any]:
     return {"t_ns": t_ns, "event": "measure", "name": name, "value": value, "unit": unit, **more}
+
+
+def add_arc(run: Path, hits: float, during: float, empty: bool = False) -> None:
+    """Add arcstats to host.csv; the first second of what is counted is empty, as of an observer."""
+    lines = (run / "host.csv").read_text().splitlines()
+    found = [f"{lines[0]},arcstats.hit_percent,arcstats.size_bytes"]
+    for second, line in enumerate(lines[1:]):
+        busy = BEFORE_S <= second < BEFORE_S + DURING_S
+        hit = "" if empty or not second else f"{during if busy else hits}"
+        found.append(f"{line},{hit},{'' if empty else 3 << 30}")
+    (run / "host.csv").write_text("\n".join(found) + "\n")
+
+
+def write_many(folder: Path, repeats: int) -> list[Path]:
+    """Write two scenarios on two backends each, where those of one failed; return a folder a scenario."""
+    write_experiment(folder / "a", repeats, per_s=20.0)
+    for path in write_scripted_experiment(folder / "b", ["save-article"], repeats):
+        change(path, status="failed", reason="no disk")
+    return [folder / "a", folder / "b"]
+
+
+FILEIO_THREADS = (1, 8, 12, 16, 20, 24, 32)
+FILEIO_TESTS = ("rndrd", "seqrd", "rndwr", "seqwr", "rndrw")
+
+
+def cell(volume: str, test: str, threads: int, **more: Any) -> dict[str, Any]:
+    fast = 20 if volume == "nvme-mirror" else 1
+    found = {
+        "volume": volume,
+        "threads": threads,
+        "file_size_bytes": 64 << 30,
+        "block_bytes": 16384,
+        "test": test,
+        "time_s": 30,
+        "direct": True,
+        "reads": 1000,
+        "writes": 0,
+        "fsyncs": 0,
+        "throughput_mib_per_s": 40.0 * fast * threads**0.5 * (3 if "seq" in test else 1),
+        "iops": 1000.0,
+        "execution_s": 30.0,
+        "events": 1000,
+        "p999_ms": 20 / fast * threads**0.4,
+        "p999_low_ms": 1.0,
+        "p999_high_ms": 2.0,
+    }
+    return found | more
+
+
+def cells(volumes: Sequence[str] = ("nvme-mirror", "slow-disk")) -> list[dict[str, Any]]:
+    return [cell(v, test, threads) for v in volumes for test in FILEIO_TESTS for threads in FILEIO_THREADS]
+
+
+def write_cells(path: Path, lines: Sequence[Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"\n{json.dumps(line)}\n" for line in lines))
+    return path

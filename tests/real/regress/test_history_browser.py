@@ -7,7 +7,7 @@ from playwright.sync_api import Browser
 
 from tests.support.chromium import Opened
 from tests.support.comparable import regress, write_night
-from tests.unit.regress.test_outputs import hostile_history
+from tests.support.pages import write_hostile_history
 
 
 def page_of(folder: Path, history: Path) -> Path:
@@ -33,7 +33,7 @@ def test_the_page_is_drawn_and_quiet(browser: Browser, tmp_path: Path, scheme: s
 
 
 def test_a_hostile_page_executes_nothing(browser: Browser, tmp_path: Path) -> None:
-    opened = Opened(browser, page_of(tmp_path, hostile_history(tmp_path)))
+    opened = Opened(browser, page_of(tmp_path, write_hostile_history(tmp_path)))
     assert opened.page.evaluate("window.owned === undefined")
     assert opened.complaints == []
     assert len(opened.requests) == 1

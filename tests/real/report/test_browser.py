@@ -8,8 +8,7 @@ from playwright.sync_api import Browser
 from plimsoll.analysis.report import make_report
 from tests.support.chromium import Opened
 from tests.support.experiment import write_experiment
-from tests.unit.report.test_comparison import hostile_experiment
-from tests.unit.report.test_page import hostile_run
+from tests.support.pages import write_hostile_experiment, write_hostile_run
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +111,7 @@ def test_a_backend_is_hidden_and_shown_by_its_place_in_the_legend(browser: Brows
 
 
 def test_nothing_of_a_hostile_experiment_is_executed(browser: Browser, tmp_path: Path) -> None:
-    hostile_experiment(tmp_path)
+    write_hostile_experiment(tmp_path)
     report = make_report([tmp_path], tmp_path / "report.html").path
     opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
     for summary in opened.page.locator("main details > summary").all():
@@ -129,7 +128,7 @@ def test_nothing_of_a_hostile_experiment_is_executed(browser: Browser, tmp_path:
 
 @pytest.mark.parametrize("runs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_nothing_of_a_hostile_run_is_executed(browser: Browser, tmp_path: Path, runs: int) -> None:
-    paths = [hostile_run(tmp_path / f"<img src=x onerror=window.owned=1>{n}") for n in range(runs)]
+    paths = [write_hostile_run(tmp_path / f"<img src=x onerror=window.owned=1>{n}") for n in range(runs)]
     report = make_report(paths, tmp_path / "report.html").path
     opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
     for figure in opened.page.locator(".plot").all():

@@ -1,15 +1,18 @@
 """A page of many runs in a real Chromium: folded, and opened by hand."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser
 
-from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report import make_report
 from tests.support.chromium import Opened
-from tests.unit.report.test_report_many import many  # noqa: F401 a fixture
+from tests.support.experiment import write_many
 
 
 @pytest.mark.slow
-def test_it_opens_and_unfolds_without_a_word(browser: Browser, many: Report) -> None:  # noqa: F811
+def test_it_opens_and_unfolds_without_a_word(browser: Browser, tmp_path: Path) -> None:
+    many = make_report(write_many(tmp_path, 50))
     opened = Opened(browser, many.path, color_scheme="dark", viewport={"width": 390, "height": 844})
     page = opened.page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

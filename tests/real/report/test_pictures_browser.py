@@ -9,7 +9,7 @@ from plimsoll.analysis.page.shell import draw_pictures
 from plimsoll.analysis.report import make_report
 from tests.support.chromium import Opened
 from tests.support.experiment import write_experiment
-from tests.unit.report.test_comparison import figures_of, hostile_experiment
+from tests.support.pages import figures_of, write_hostile_experiment
 
 
 def test_the_page_draws_its_own_figures_as_files(browser: Browser, tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_the_page_draws_its_own_figures_as_files(browser: Browser, tmp_path: Pat
 
 
 def test_pictures_of_a_hostile_experiment_hold_text_only(browser: Browser, tmp_path: Path) -> None:
-    hostile_experiment(tmp_path)
+    write_hostile_experiment(tmp_path)
     made = make_report([tmp_path], tmp_path / "report.html")
     for path in draw_pictures(made.path, ["svg"]):
         for element in parsed(path).iter():

@@ -10,11 +10,17 @@ from playwright.sync_api import Browser
 
 from plimsoll.analysis.report import make_report
 from tests.support.chromium import Opened
-from tests.support.experiment import add_events, write_experiment, write_scripted_experiment
+from tests.support.experiment import (
+    add_arc,
+    add_events,
+    cell,
+    cells,
+    write_cells,
+    write_experiment,
+    write_scripted_experiment,
+)
+from tests.support.pages import HOSTILE
 from tests.support.rundir import records, write_run
-from tests.unit.report.test_page import HOSTILE
-from tests.unit.report.test_report_cache import with_arc
-from tests.unit.report.test_report_fileio import cell, cells, write_cells
 
 WIDE: Any = {"width": 1300, "height": 900}
 
@@ -24,7 +30,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Everything at once: a replay with ARC, an upgrade, a browser's vitals, a download, sysbench."""
     folder = tmp_path_factory.mktemp("everything")
     for run in write_experiment(folder / "a", 2):
-        with_arc(run, 99.0, 60.0)
+        add_arc(run, 99.0, 60.0)
     write_scripted_experiment(folder / "b", ["upgrade-wordpress", "browser", "download"], 2)
     write_cells(folder / "a" / "fileio.jsonl", cells())
     return make_report([folder / "a", folder / "b"]).path

@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from plimsoll.analysis.report import make_report
+from tests.support.pages import HOSTILE, write_hostile_run
 from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need, skip_or_fail
 from tests.support.rundir import records, traffic, write_run
-from tests.unit.report.test_page import HOSTILE, hostile_run
 
 AXE = ROOT / "tools" / "node" / "node_modules" / "axe-core" / "axe.min.js"
 TOKEN = "0123456789" + "abcdef"
@@ -100,7 +100,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
             started_at=f"2026-11-2{number}T10:00:00Z",
             summary={"requests": {"sent": 7000}, "duration_s": 120.0},
         )
-    hostile_run(folder / "<img src=x onerror=window.owned=1>")
+    write_hostile_run(folder / "<img src=x onerror=window.owned=1>")
     make_report([folder / "run-0"])
     serving = Serving(folder)
     yield serving

@@ -17,10 +17,10 @@ from plimsoll.cli import main
 from plimsoll.common.programs import find_chromium
 from tests.support.chromium import Opened
 from tests.support.comparable import BACKENDS, runs_of, sign_off, signed_off, write_both, write_gates
+from tests.support.pages import HOSTILE
 from tests.support.programs import DOCS, need
 from tests.support.rundir import change
 from tests.unit.compare.test_compare import hostile_sides
-from tests.unit.report.test_page import HOSTILE
 
 
 def test_the_document_is_drawn_and_quiet_and_its_pdf_is_on_a4(browser: Browser, tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from tests.support.comparable import (
     write_both,
     write_gates,
 )
+from tests.support.pages import HOSTILE, figures_in
 from tests.support.programs import DOCS
 from tests.support.rundir import change
-from tests.unit.report.test_page import HOSTILE, _figures
 
 
 def run(*arguments: str | Path) -> Result:
@@ -150,7 +150,7 @@ def test_the_page_begins_with_the_verdict(tmp_path: Path) -> None:
     ]
     assert places == sorted(places)
     assert "50 % slower than the baseline" in text
-    assert set(_figures(text)) == {"effects", "repeats"}
+    assert set(figures_in(text)) == {"effects", "repeats"}
     assert not re.search(r"(src|href)=.?https?:", text[: text.index('<script type="application/json"')])
 
 
@@ -188,7 +188,7 @@ def test_hostile_names_are_text_on_the_page(tmp_path: Path) -> None:
     shown = text[: text.index('<script type="application/json"')]
     for attack in ("<script>window", "<img src=x", "<b onmouseover", '<a href="java'):
         assert attack not in shown
-    raw = json.dumps(_figures(text))
+    raw = json.dumps(figures_in(text))
     assert "<script>" not in raw
     assert "<img" not in raw
 

@@ -15,8 +15,8 @@ from plimsoll.analysis.signoff.page import scenarios_table
 from plimsoll.common.errors import Severity
 from plimsoll.rundir.facts import Storage
 from tests.support.comparable import judged, runs_of, write_both
+from tests.support.pages import text_of
 from tests.support.rundir import change
-from tests.unit.report.test_comparison import text_of
 
 FAILING, ERRORS, THROTTLED = (
     FindingKind.DRIVE_FAILING,

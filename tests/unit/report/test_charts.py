@@ -1,4 +1,4 @@
-"""A chart, and a section, of the report is one file and one line of a list."""
+"""A chart, and a section, of the report is one file and one line of a list; ticks and labels have room."""
 
 from importlib import import_module
 from pathlib import Path
@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.evidence.finding import Finding
-from plimsoll.analysis.page.chart import TimeUnit, spaced_ticks, wrap_label
+from plimsoll.analysis.page.chart import MISSING, Missing, TimeUnit, spaced_ticks, wrap_label
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 from plimsoll.analysis.report import charts, contents, make_report
 from plimsoll.analysis.report.charts.over_time import span_shapes
+from plimsoll.analysis.report.charts.scatter import Scatter, ScatterBackend, scatter_chart
+from plimsoll.analysis.statistics.windows import PhaseWindow
 from plimsoll.common.errors import Severity
 from plimsoll.rundir.events import Span
 from tests.support.rundir import traffic, write_run
@@ -108,3 +110,36 @@ def test_labels_of_spans_do_not_lie_over_one_another(
     vars(found)["spans"] = spans
     labels = span_shapes([found], TimeUnit("seconds", 1, 1000.0))["annotations"]
     assert [(label["text"], label["yshift"]) for label in labels] == shown, what
+
+
+TOO_FEW = "768 requests a run: too few, a p99.9 takes 1,000"
+
+
+@pytest.mark.parametrize(
+    ("why", "drawn", "noted"),
+    [
+        ("all phases are drawn", [("before", -20, 0), ("during", 0, 25), ("after", 25, 45)], [-10, 35]),
+        ("the axis ends with the send, so no note hangs over its edges", [("during", 0, 25)], []),
+        ("only what comes after is drawn", [("during", 0, 25), ("after", 25, 45)], [35]),
+    ],
+)
+def test_notes_stand_in_phases_that_are_drawn(
+    why: str, drawn: list[tuple[str, float, float]], noted: list[float]
+) -> None:
+    windows = [PhaseWindow(phase, start, stop, 1000, False, 12.0) for phase, start, stop in drawn]
+    chart = scatter_chart(
+        Scatter(
+            key="scatter",
+            of="",
+            backends=[ScatterBackend("nvme", 0, [("one", windows)], [])],
+            shown="p99.9",
+            width_s=25.0,
+            left_out=0,
+            saturators=["zfs send"],
+            busy_s=25.0,
+            missing=[Missing(phase, "rust", 1, TOO_FEW) for phase in ("before", "after")],
+        )
+    )
+    notes = [note for note in chart.layout["annotations"] if note.get("name") == MISSING]
+    assert [note["x"] for note in notes] == pytest.approx(noted), why
+    assert "(before); rust: 768 requests" in chart.caption

@@ -2,41 +2,30 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
 import pytest
 
 from plimsoll.analysis.evidence.storage import differing
+from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
-from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.sections.storage import differences_json
 from plimsoll.common.errors import RunDirectoryError
 from tests.support.experiment import DISK, FAST, SLOW, write_experiment, write_one
+from tests.support.pages import (
+    check_figure,
+    figures_of,
+    text_of,
+    warnings_of,
+    write_hostile_experiment,
+)
 from tests.support.rundir import change, records, write_run
-from tests.unit.report.test_page import HOSTILE, _coloured, _figures
-
-
-def text_of(made: Report) -> str:
-    page = made.path.read_text(encoding="utf-8")
-    return page[: page.index('<script type="application/json"')]
-
-
-def warnings_of(made: Report) -> str:
-    text = text_of(made)
-    start = text.index('id="warnings"')
-    return text[start : text.index('class="card', start)]
 
 
 def _by_backend(made: Report) -> dict[str, Any]:
     """The figures that all backends share; each has a heat map of its own."""
     return {key: figure for key, figure in figures_of(made).items() if not key.startswith("heat-")}
-
-
-def figures_of(made: Report) -> dict[str, Any]:
-    return _figures(made.path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +91,7 @@ def test_a_backend_has_one_colour_and_one_place_in_the_legend(experiment: Report
 
 def test_the_scatter_has_every_repeat_a_line_each_and_what_happened_below(experiment: Report) -> None:
     figure = figures_of(experiment)["scatter-0"]
-    go.Figure(_coloured(figure))
+    check_figure(figure)
     slow = [trace for trace in figure["data"] if trace["name"].startswith("slow")]
     markers = [trace for trace in slow if trace["mode"] == "markers"]
     assert sum(len(trace["x"]) for trace in markers) == sum(
@@ -137,7 +126,7 @@ def test_no_figure_grows_with_the_number_of_runs(tmp_path: Path) -> None:
     made = make_report([tmp_path])
     assert len(made.runs) == 60
     for figure in figures_of(made).values():
-        go.Figure(_coloured(figure))
+        check_figure(figure)
         assert sum(len(trace["x"]) for trace in figure["data"]) <= 8000
     assert made.path.stat().st_size < 7 << 20
 
@@ -163,61 +152,6 @@ def test_several_scenarios_have_parts_of_their_own(tmp_path: Path) -> None:
     assert "Before, during and after: download" in text
     assert "download, slow-disk #1" in text
     assert {"scatter-0", "scatter-1", "repeats-0", "steps-1"} <= set(figures_of(made))
-
-
-def _gave_up(path: Path) -> None:
-    events = (path / "events.jsonl").read_text()
-    (path / "events.jsonl").write_text(
-        events.replace('"bytes": 8589934592', '"bytes": 1, "error": "no space"')
-    )
-
-
-def _retried(path: Path) -> None:
-    lines = [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
-    for line in lines[5:8]:
-        assert line["event"] == "zfs-send bytes"
-        line["bytes_per_s"] = 0
-    lines.insert(5, {"t_ns": lines[5]["t_ns"], "event": "zfs-send retry", "error": "pool is busy"})
-    (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def _no_counters(path: Path) -> None:
-    (path / "host.csv").write_text("a,b\n1,2\n")
-
-
-DOUBTS: list[tuple[str, Callable[[Path], object], str]] = [
-    ("the saturator gave up", _gave_up, "had idle disks from then on when zfs-send gave up (no space)"),
-    (
-        "the saturator began again",
-        _retried,
-        "had zfs-send fail and begin again 1 time (3 of 40 s without load): pool is busy.",
-    ),
-    ("the counters are damaged", _no_counters, "without the observers&#39; counters"),
-    (
-        "the host changed between two runs",
-        lambda path: change(path, storage={"facts": {"kernel": "6.2"}}),
-        "nvme-mirror was not the same in all its runs: kernel",
-    ),
-    ("a run lies elsewhere", lambda path: change(path, scenario="other"), "other did not run on slow-disk."),
-    ("its format is another", lambda path: change(path, format=2), "cannot be read: "),
-    ("run.json is cut off", lambda path: (path / "run.json").write_text("{"), "is not JSON; it was cut off"),
-    ("there are no records", lambda path: (path / "requests.npy").unlink(), "requests.npy is missing"),
-    (
-        "all is warm-up",
-        lambda path: write_run(path, records(9, flags=8)),
-        "every request belongs to the warm-up",
-    ),
-]
-
-
-@pytest.mark.parametrize(("what", "spoil", "says"), DOUBTS, ids=[row[0] for row in DOUBTS])
-def test_what_makes_a_comparison_doubtful_is_said(
-    tmp_path: Path, what: str, spoil: Callable[[Path], object], says: str
-) -> None:
-    spoil(write_experiment(tmp_path, 2)[0])
-    made = make_report([tmp_path])
-    assert says in warnings_of(made), what
-    assert len(made.runs) + len(made.unreadable) == 4, "none is lost in silence"
 
 
 def test_warnings_on_single_runs_do_not_hide_the_answer(tmp_path: Path) -> None:
@@ -335,29 +269,8 @@ def test_facts_that_are_no_numbers_are_refused_and_named(tmp_path: Path) -> None
     assert json.dumps(made.as_json(), allow_nan=False)
 
 
-def hostile_experiment(folder: Path) -> list[Path]:
-    """Two hostile backends with two repeats each, whose every name is an attack."""
-    paths = []
-    for number, (backend, scenario) in enumerate([(0, 1), (2, 1), (0, 1), (2, 1)]):
-        kind = SLOW | {"emulated": HOSTILE[4]}
-        path = write_one(
-            folder / f"<img src=x onerror=window.owned=1>{number}",
-            f"{HOSTILE[backend]}{HOSTILE[1]}",
-            number // 2 + 1,
-            scenario=HOSTILE[scenario],
-            experiment=HOSTILE[5],
-            **kind,
-        )
-        facts = {HOSTILE[0]: f"{HOSTILE[3]}{number}", "kernel": f"{HOSTILE[1]}{number}", "disks": HOSTILE}
-        storage = {"emulated": HOSTILE[4], "clone": {"driver": HOSTILE[0]}, "facts": facts}
-        change(path, storage=storage)
-        (path / "host.csv").write_text("<script>window.owned = 1</script>\n")
-        paths.append(path)
-    return paths
-
-
 def test_hostile_names_are_text(tmp_path: Path) -> None:
-    hostile_experiment(tmp_path)
+    write_hostile_experiment(tmp_path)
     made = make_report([tmp_path], tmp_path / "report.html")
     text = text_of(made)
     for attack in ("<script>window", "<img src=x", "<b onmouseover", '<a href="java'):

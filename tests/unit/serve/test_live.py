@@ -22,8 +22,8 @@ from plimsoll.serve.live import (
     Viewer,
     event_text,
 )
+from tests.support.pages import HOSTILE
 from tests.support.rundir import header, records, traffic, write_run
-from tests.unit.report.test_page import HOSTILE
 
 
 def _points(table: np.ndarray, until_s: int, timeout_us: int | None = 30_000_000) -> list[Point]:

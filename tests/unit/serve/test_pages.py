@@ -1,27 +1,22 @@
 """The pages of `plimsoll serve`: what stands in them, and that nothing of a run is anything but text."""
 
 import re
-from html.parser import HTMLParser
-from pathlib import Path
+import sqlite3
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 import pytest
 
 from plimsoll.analysis.report import make_report
+from plimsoll.common.errors import HistoryError
+from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.serve.application import Application
 from plimsoll.serve.catalogue import item_key
-from tests.support.asking import Answer, ask
+from plimsoll.serve.finished import read_nights
+from tests.support.comparable import regress, write_night
+from tests.support.pages import HOSTILE, Answer, ask, elements_in, write_hostile_run
 from tests.support.rundir import records, traffic, write_run
-from tests.unit.report.test_page import HOSTILE, hostile_run
-
-
-class _Elements(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+from tests.support.scripted import lab_of
 
 
 @pytest.fixture
@@ -43,8 +38,6 @@ def _get(root: Path, path: str) -> Answer:
 
 
 def _key(place: str) -> str:
-    from pathlib import PurePosixPath
-
     return item_key(PurePosixPath(place))
 
 
@@ -59,7 +52,7 @@ def test_every_place_has_a_page_with_a_strict_policy(served: Path) -> None:
         assert policy["default-src"] == "'none'"
         assert re.fullmatch(r"'nonce-[\w-]{20,}'", policy["script-src"])
         nonces.add(policy["script-src"])
-        for tag, attributes in _Elements(answer.text).found:
+        for tag, attributes in elements_in(answer.text):
             if tag == "script" and attributes.get("type") != "application/json":
                 assert f"'nonce-{attributes['nonce']}'" == policy["script-src"]
                 assert (attributes["src"] or "").startswith("/static/")
@@ -165,17 +158,15 @@ def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["<script>", '"><img src=x>', "%", "a" * 5000, "\u202e"])
 def test_what_is_searched_for_is_text(served: Path, text: str) -> None:
-    from urllib.parse import quote
-
     answer = _get(served, f"/?q={quote(text)}&backend={quote(text[:50])}")
     assert answer.status == 200
-    assert not {tag for tag, _ in _Elements(answer.text).found} & {"img", "iframe"}
+    assert not {tag for tag, _ in elements_in(answer.text)} & {"img", "iframe"}
     assert "<script>" not in re.sub(r"<script (?:nonce|type)[^>]*>", "", answer.text)
 
 
 def test_hostile_names_are_text_on_every_page(tmp_path: Path) -> None:
     name = "<img src=x onerror=window.owned=1>"
-    hostile_run(tmp_path / name)
+    write_hostile_run(tmp_path / name)
     write_run(tmp_path / "plain", records(3000), routes=["a"] * len(HOSTILE))
     app = Application(tmp_path).app()
     one, other = _key(name), _key("plain")
@@ -183,9 +174,109 @@ def test_hostile_names_are_text_on_every_page(tmp_path: Path) -> None:
     for path in paths:
         answer = ask(app, path)
         assert answer.status == 200, path
-        found = _Elements(answer.text).found
+        found = elements_in(answer.text)
         assert not {tag for tag, _ in found} & {"img", "iframe", "object", "embed", "b"} - {"b"}
         assert not [a for _, a in found if any(key.startswith("on") for key in a)]
         assert not [a for _, a in found if (a.get("href") or "").startswith("javascript:")]
         for character in "\x1b\x00\u202e\u2028":
             assert character not in answer.text
+
+
+_PAGE = '<meta http-equiv="Content-Security-Policy" content="x"><title>{} – Plimsoll</title>'
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nights")
+    for number in range(3):
+        assert (
+            regress(
+                folder / "history.sqlite", write_night(folder, number, {"nvme": 50 + number, "sata": 90})
+            ).exit_code
+            == 0
+        )
+    return folder
+
+
+def test_nights_are_shown_as_the_history_has_them(history: Path) -> None:
+    before = sorted(path.name for path in history.iterdir())
+    (found,) = read_nights(history / "history.sqlite")
+    assert found.name == "nightly"
+    assert [row.name for row in found.nights.rows] == [
+        "nightly-20260103T020000Z",
+        "nightly-20260102T020000Z",
+        "nightly-20260101T020000Z",
+    ]
+    assert found.nights.rows[0].cells[1:4] == ["2 of 2", "2", "0"]
+    assert found.chart is not None
+    assert [trace["name"] for trace in found.chart.data] == ["replay on nvme", "replay on sata"]
+    assert all(value is not None for trace in found.chart.data for value in trace["y"])
+    assert sorted(path.name for path in history.iterdir()) == before, "nothing is written beside it"
+
+
+def test_the_page_of_nights_has_a_chart_and_the_runs_are_in_their_list(history: Path) -> None:
+    app = Application(history).app()
+    page = ask(app, "/nights")
+    assert page.status == 200
+    for text in ("nightly-20260102T020000Z", 'id="figure-nights-0"', "p99.9, night by night"):
+        assert text in page.text
+    assert "6 runs" in ask(app, "/?experiment=nightly").text
+
+
+def test_what_is_no_history_of_ours_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE night (id)")
+    connection.close()
+    with pytest.raises(HistoryError, match=r"is not a history of Plimsoll"):
+        read_nights(path)
+    assert "is not a history of Plimsoll" in _get(tmp_path, "/nights").text
+    (tmp_path / "damaged.sqlite").write_bytes(b"SQLite format 3\x00" + b"x" * 4000)
+    with pytest.raises(HistoryError, match=r"cannot be read"):
+        read_nights(tmp_path / "damaged.sqlite")
+
+
+def test_an_experiment_has_its_status_and_its_runs(tmp_path: Path) -> None:
+    folder = make_folder(lab_of(tmp_path))
+    folder.journal.note("begun")
+    write_run(folder.path / "runs" / "0001-replay", records(10), backend="one")
+    place = str(folder.path.relative_to(tmp_path))
+    app = Application(tmp_path).app()
+    assert place in ask(app, "/experiments").text
+    assert place not in ask(app, "/experiments?q=nothing").text
+    page = ask(app, f"/experiments/{_key(place)}")
+    assert page.status == 200
+    assert "nothing runs: it was stopped or killed before its end" in page.text
+    assert "replay: one" in page.text
+    before = {path: path.stat().st_mtime_ns for path in folder.path.rglob("*")}
+    ask(app, f"/experiments/{_key(place)}")
+    assert {path: path.stat().st_mtime_ns for path in folder.path.rglob("*")} == before
+
+
+def test_an_experiment_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "lab.json").write_text("{}")
+    (tmp_path / "lab" / "journal.jsonl").write_text("")
+    page = _get(tmp_path, f"/experiments/{_key('lab')}")
+    assert (page.status, "was not written by this version" in page.text) == (200, True)
+
+
+def test_comparisons_and_sign_offs_are_listed_with_their_verdicts(tmp_path: Path) -> None:
+    (tmp_path / "signed").mkdir()
+    (tmp_path / "signed" / "signoff.html").write_text(_PAGE.format("Sign-off, PASS: nvme against sata"))
+    (tmp_path / "signed" / "signoff.pdf").write_bytes(b"%PDF-1.4")
+    (tmp_path / "comparison.html").write_text(_PAGE.format("FAIL: b against a"))
+    (tmp_path / "other.html").write_text(_PAGE.format("INCONCLUSIVE: d against c"))
+    app = Application(tmp_path).app()
+    comparisons = ask(app, "/comparisons").text
+    assert "b against a" in comparisons
+    assert "d against c" in comparisons
+    assert "nvme against sata" not in comparisons
+    assert "d against c" not in ask(app, "/comparisons?verdict=FAIL").text
+    signed = ask(app, "/sign-offs").text
+    key = _key("signed/signoff.html")
+    assert "nvme against sata" in signed
+    assert f"/documents/{key}/pdf" in signed
+    pdf = ask(app, f"/documents/{key}/pdf")
+    assert (pdf.body, pdf.headers["content-disposition"][:10]) == (b"%PDF-1.4", "attachment")
+    assert ask(app, f"/documents/{_key('comparison.html')}/pdf").status == 404

@@ -22,9 +22,9 @@ from tests.support.comparable import (
     write_comparable,
     write_gates,
 )
+from tests.support.pages import HOSTILE, figures_in
 from tests.support.rundir import change, change_records
 from tests.unit.compare.test_compare import hostile_sides
-from tests.unit.report.test_page import HOSTILE, _figures
 
 
 @pytest.fixture(autouse=True)
@@ -170,7 +170,7 @@ def test_the_document_has_its_parts_in_their_order(tmp_path: Path) -> None:
     places = [words.replace("&#39;", "'").find(part) for part in wanted]
     assert -1 not in places, wanted[places.index(-1)]
     assert places == sorted(places)
-    assert set(_figures(page_of(out))) == {"effects", "repeats"}
+    assert set(figures_in(page_of(out))) == {"effects", "repeats"}
     data = json.loads((out / "signoff.json").read_text())
     assert list(data) == [
         *("format", "question", "made_at", "signers", "signed", "same", "comparison", "raw_bytes")

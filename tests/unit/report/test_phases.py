@@ -1,12 +1,12 @@
-"""Measures by phase, and backends with too few requests: what medians of whole runs would not show."""
+"""Measures by phase, backends with too few requests, and the curve of a cache that warms up."""
 
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from click.testing import CliRunner
 
@@ -17,15 +17,15 @@ from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.report import report
 from plimsoll.analysis.report.sections.phases import medians_of
 from plimsoll.analysis.statistics.measures import began_ns, measured_steps, measures_by_phase
-from plimsoll.analysis.statistics.windows import PhaseWindow, line_of
+from plimsoll.analysis.statistics.requests import CountedRequests
+from plimsoll.analysis.statistics.windows import PhaseWindow, Timeline, line_of, minutes_of
 from plimsoll.rundir.events import Event, Measures, Saturation
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import RECORD
 from plimsoll.rundir.write import RunWriter
 from tests.support.experiment import add_events
-from tests.support.rundir import change
-from tests.unit.report.test_comparison import figures_of, text_of
-from tests.unit.report.test_page import _coloured
+from tests.support.pages import check_figure, figures_of, text_of
+from tests.support.rundir import change, records, write_run
 
 # An author saves articles before, during and after a send, on disks one of which is slow.
 _ARTICLES_BEFORE_S, _ARTICLES_DURING_S, _ARTICLES_AFTER_S = 30, 60, 30
@@ -174,7 +174,7 @@ def test_a_median_over_unlike_steps_is_no_headline(made: Report) -> None:
 
 def test_the_figure_has_a_bar_for_each_phase(made: Report) -> None:
     figure = figures_of(made)["measures-0"]
-    go.Figure(_coloured(figure))
+    check_figure(figure)
     assert figure["layout"]["xaxis"]["ticktext"] == [
         f"{ARTICLE}:<br>{p}" for p in ("before", "during", "after")
     ]
@@ -184,7 +184,7 @@ def test_the_figure_has_a_bar_for_each_phase(made: Report) -> None:
 
 def test_a_backend_with_too_few_requests_is_named_in_the_scatter(made: Report) -> None:
     figure = figures_of(made)["scatter-0"]
-    go.Figure(_coloured(figure))
+    check_figure(figure)
     notes = [note for note in figure["layout"]["annotations"] if note.get("name") == MISSING]
     assert len(notes) == 1
     said = notes[0]["text"].replace("<br>", " ")
@@ -243,3 +243,85 @@ def test_an_average_line_does_not_leave_its_points(what: str, middles: list[floa
     line = line_of([_window(middle, 100.0 + 100 * place) for place, middle in enumerate(middles)])
     assert line is not None
     assert line.at_ms(60) - line.at_ms(0) == pytest.approx(60 * slope), what
+
+
+A_MINUTE = 1500  # requests
+SLOW_MS = {"sata": (400, 90, 30), "nvme": (40, 9, 3)}  # the slowest, minute by minute
+STORAGE = {"clone": {"driver": "compose"}, "cache": {"state": "cold", "how": ["drop the page cache"]}}
+
+
+def write_warming(folder: Path, storage: dict[str, Any], arc: bool = False, minutes: int = 3) -> Path:
+    """Two runs on each of two backends, of three minutes, which get faster."""
+    for number, (backend, repeat) in enumerate((b, r) for r in (1, 2) for b in SLOW_MS):
+        count = A_MINUTE * minutes
+        table = records(count, due_ns=(np.arange(count) + 0.5) * 60e9 / A_MINUTE)
+        for minute in range(minutes):
+            table["total_us"][minute * A_MINUTE : minute * A_MINUTE + 5] = (
+                SLOW_MS[backend][minute] * 1000 * repeat
+            )
+        path = folder / f"{number}-{backend}"
+        summary = {"requests": {"total": count, "sent": count}, "duration_s": 60.0 * minutes}
+        write_run(path, table, summary=summary, backend=backend, repeat=repeat, storage=storage)
+        if arc:
+            rows = [f"{second}000000000,{30 + second // 60 * 20}" for second in range(60 * minutes)]
+            rows[3] = "3000000000,"
+            (path / "host.csv").write_text("\n".join(["t_ns,arcstats.hit_percent", *rows]) + "\n")
+    return folder
+
+
+def test_each_backend_has_the_medians_of_its_runs_by_minute(tmp_path: Path) -> None:
+    made = make_report([write_warming(tmp_path, STORAGE)])
+    figure = figures_of(made)["warming-0"]
+    curves = {trace["name"]: (trace["x"], trace["y"]) for trace in figure["data"]}
+    assert curves == {
+        "sata": ([1, 2, 3], [600, 135, 45]),
+        "nvme": ([1, 2, 3], [60, 13.5, 4.5]),
+    }
+    assert "the median of 2 runs" in figure["data"][0]["hovertext"][0]
+    assert figure["layout"]["yaxis"]["type"] == "log"
+    assert "yaxis2" not in figure["layout"], "nobody knows of a cache"
+    assert "Warming up: p99.9 by minute after a start" in text_of(made)
+    assert "Caches at the start: cold." in text_of(made)
+
+
+def test_hits_of_the_arc_stand_below(tmp_path: Path) -> None:
+    figure = figures_of(make_report([write_warming(tmp_path, STORAGE, arc=True)]))["warming-0"]
+    below = [trace for trace in figure["data"] if trace.get("yaxis") == "y2"]
+    assert [(trace["x"], trace["y"]) for trace in below] == 2 * [([1, 2, 3], [30, 50, 70])]
+    assert not any(trace["showlegend"] for trace in below)
+
+
+NONE = [
+    ("runs that no lab started", {}, {}),
+    ("an experiment of an older version", {"clone": {"driver": "compose"}}, {}),
+    ("a run of one minute is no curve", STORAGE, {"minutes": 1}),
+]
+
+
+@pytest.mark.parametrize(("storage", "more"), [row[1:] for row in NONE], ids=[row[0] for row in NONE])
+def test_there_is_none(storage: dict[str, Any], more: dict[str, Any], tmp_path: Path) -> None:
+    assert "warming-0" not in figures_of(make_report([write_warming(tmp_path, storage, **more)]))
+
+
+def test_a_state_that_says_something_else_is_harmless(tmp_path: Path) -> None:
+    folder = write_warming(tmp_path, STORAGE)
+    change(folder / "0-sata", storage={"cache": {"state": "<script>x", "how": ["<b>"]}})
+    assert "<script>x" not in text_of(make_report([folder]))
+
+
+def timeline_of(due_s: list[float], took_ms: list[float]) -> Timeline:
+    timeline = Timeline()
+    due_ns, took_us = [round(s * 1e9) for s in due_s], [round(ms * 1000) for ms in took_ms]
+    timeline.add(CountedRequests(records(len(due_s), due_ns=due_ns, lag_us=0, total_us=took_us), None))
+    return timeline
+
+
+def test_minutes_are_cut_by_the_instant_that_a_request_was_due() -> None:
+    found = minutes_of(timeline_of([0, 59.99, 60, 61, 190], [1, 2, 3, 4, 5]))
+    assert [minute.n for minute in found] == [2, 2, 0, 1], "one without a request is there too"
+    assert [minute.max_ms for minute in found] == [2, 4, None, 5]
+    assert [minute.p999_ms for minute in found] == [None] * 4, "too few"
+
+
+def test_a_run_of_days_has_none() -> None:
+    assert minutes_of(timeline_of([0, 86_400 * 3], [1, 1])) == []

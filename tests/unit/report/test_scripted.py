@@ -1,6 +1,7 @@
-"""The headline of a scripted scenario is its own figure, and none of requests of all kinds."""
+"""Scripted scenarios: a headline of their own, their steps, phases and page vitals, by backend and run."""
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -8,17 +9,22 @@ import pytest
 
 from plimsoll.analysis.evidence.summary import outcome_lines, summarise
 from plimsoll.analysis.report import make_report
-from plimsoll.analysis.report.charts.scripted import Bars, Level, bars_chart
+from plimsoll.analysis.report.charts.scripted import VITALS, Bars, Level, bars_chart
+from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.sections.headline import (
     main_measure,
     scripted_figures,
     scripted_line,
     scripted_sentence,
 )
+from plimsoll.analysis.statistics.measures import damaged_measures
+from plimsoll.rundir.events import Event, Measures
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.records import Request
 from plimsoll.rundir.write import RunWriter
-from tests.support.experiment import add_events
+from tests.support.experiment import PAGES, PHASES, add_events, write_scripted, write_scripted_experiment
+from tests.support.pages import figures_of, text_of
+from tests.support.rundir import records, write_run
 
 VERSIONS = {"event": "upgrade", "phase": "offer", "from_version": "6.1.9", "to_version": "6.8.12", "t_ns": 1}
 
@@ -48,14 +54,17 @@ def _run(
 
 
 SAVES = [("article saved", 100.0 + each, "ms") for each in range(60)]
-PHASES = [("phase: unpack", 6000.0, "ms"), ("phase: copy", 9000.0, "ms"), ("phase: start", 100.0, "ms")]
+UPGRADE_PHASES = [
+    ("phase: unpack", 6000.0, "ms"),
+    ("phase: copy", 9000.0, "ms"),
+    ("phase: start", 100.0, "ms"),
+]
 OUTAGE = [("outage: visitors", 3200.0, "ms"), ("outage: members", 0.0, "ms")]
 HEADLINES = [
     (
         "an article's figure is the time until it is saved, with the highest percentile that there is",
         "save-article",
         SAVES,
-        0,
         (),
         {"article saved": "129 ms", "p90": "153 ms", "slowest": "159 ms"},
         "An article was saved in 129 ms (median of 60 saves); one in ten took 153 ms or more.",
@@ -64,7 +73,6 @@ HEADLINES = [
         "images have one each, and one of all",
         "upload-images",
         [*(("image ready", 3000.0 + each, "ms") for each in range(5)), ("all images ready", 310.0, "s")],
-        0,
         (),
         {"image ready": "3 s", "slowest": "3 s", "all images ready": "5 min 10 s"},
         "An image was ready in 3 s (median of 5 images).",
@@ -73,7 +81,6 @@ HEADLINES = [
         "a download has a rate, of which the lowest is the slowest",
         "download",
         [("throughput", 600.0, "MB/s"), ("throughput", 620.0, "MB/s"), ("throughput", 640.0, "MB/s")],
-        0,
         (),
         {"throughput": "620 MB/s", "slowest": "600 MB/s"},
         "A download came with 620 MB/s (median of 3 downloads); the slowest with 600 MB/s.",
@@ -81,8 +88,7 @@ HEADLINES = [
     (
         "an upgrade says from what to what, its longest phases, and who was without the site",
         "upgrade-wordpress",
-        [*PHASES, *OUTAGE, ("upgrade", 20_000.0, "ms")],
-        0,
+        [*UPGRADE_PHASES, *OUTAGE, ("upgrade", 20_000.0, "ms")],
         (VERSIONS,),
         {
             "upgrade": "20 s",
@@ -99,7 +105,6 @@ HEADLINES = [
         "a forum's upgrade measures in seconds",
         "upgrade-xenforo",
         [("upgrade_total", 48.0, "s"), ("phase: users", 30.0, "s")],
-        0,
         (),
         {"upgrade": "48 s", "users": "30 s"},
         "The upgrade took 48 s, most of it in users 30 s.",
@@ -108,7 +113,7 @@ HEADLINES = [
 
 
 @pytest.mark.parametrize(
-    ("what", "scenario", "measures", "failed", "events", "bigs", "sentence"),
+    ("what", "scenario", "measures", "events", "bigs", "sentence"),
     HEADLINES,
     ids=[row[0] for row in HEADLINES],
 )
@@ -117,12 +122,11 @@ def test_the_headline_is_the_scenarios_own(
     what: str,
     scenario: str,
     measures: list[tuple[str, float, str]],
-    failed: int,
     events: tuple[dict[str, Any], ...],
     bigs: dict[str, str],
     sentence: str,
 ) -> None:
-    run = _run(tmp_path, scenario, measures, failed, events)
+    run = _run(tmp_path, scenario, measures, events=events)
     assert {big.name: big.value for big in scripted_figures(run)} == bigs, what
     assert scripted_sentence(run) == sentence, what
     assert sum(big.first for big in scripted_figures(run)) == 1
@@ -277,3 +281,140 @@ def test_of_many_phases_none_is_dropped(tmp_path: Path) -> None:
     page = (tmp_path / "run" / "report.html").read_text()
     assert "25 shorter ones, together" in page
     assert run.measures["phase: step 0"]["max"] == 100.0
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("scripted")
+    write_scripted_experiment(folder, ["browser", "download", "save-article", "upgrade-wordpress"])
+    return make_report([folder])
+
+
+def _bars(figure: dict[str, Any], backend: str, yaxis: str = "y") -> dict[str, Any]:
+    return next(
+        trace
+        for trace in figure["data"]
+        if trace["type"] == "bar" and trace["name"] == backend and trace["yaxis"] == yaxis
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "places"),
+    [
+        ("phases-3", list(PHASES)),
+        ("steps-2", ["article saved", "publish", "open editor", "save", "read back", "view"]),
+        ("rates-1", ["throughput"]),
+        ("steps-1", ["download"]),
+        ("vitals-0", list(PAGES)),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_each_scenario_has_the_bars_of_what_it_measures(made: Report, key: str, places: list[str]) -> None:
+    figure = figures_of(made)[key]
+    assert figure["layout"]["xaxis"]["ticktext"] == places
+    assert {trace["name"] for trace in figure["data"]} == {"nvme-mirror", "rotating"}
+
+
+def test_a_bar_is_the_median_of_the_runs_and_every_run_is_a_point(made: Report) -> None:
+    figure = figures_of(made)["phases-3"]
+    runs = [run for run in made.runs if run.directory.facts.scenario == "upgrade-wordpress"]
+    of_backend = [
+        event.further["value"]
+        for run in runs
+        if run.backend == "rotating"
+        for event in run.directory.events
+        if event.further.get("name") == "phase: copy"
+    ]
+    bars = _bars(figure, "rotating")
+    assert bars["y"][PHASES.index("copy")] == pytest.approx(median(of_backend), rel=1e-5)
+    assert "4 runs" in bars["hovertext"][0]
+    points = [trace for trace in figure["data"] if trace["type"] == "scatter" and trace["name"] == "rotating"]
+    assert sum(len(trace["x"]) for trace in points) == 4 * len(PHASES)
+    assert all("n = 1" in text for text in points[0]["hovertext"])
+
+
+def test_vitals_stand_beside_the_published_limits(made: Report) -> None:
+    figure = figures_of(made)["vitals-0"]
+    titles = [figure["layout"][f"yaxis{n}"]["title"]["text"] for n in ("", 2, 3, 4, 5)]
+    assert titles == ["LCP (ms)", "INP (ms)", "CLS (score)", "FCP (ms)", "TTFB (ms)"]
+    lines = {(shape["yref"], shape["y0"]) for shape in figure["layout"]["shapes"]}
+    assert {("y", 2500), ("y", 4000), ("y2", 200), ("y3", 0.1)} <= lines
+    assert "p75" in text_of(made)
+    assert VITALS["cls"].poor == 0.25
+
+
+def test_few_page_loads_have_no_p75(tmp_path: Path) -> None:
+    for repeat in (1, 2):
+        write_scripted(tmp_path / str(repeat), "browser", "nvme", repeat, iterations=2)
+    assert "A p75 takes four page loads a run." in text_of(make_report([tmp_path]))
+
+
+def test_a_single_run_has_its_phases_too(tmp_path: Path) -> None:
+    made = make_report([write_scripted(tmp_path / "run", "upgrade-wordpress", "nvme", 1)])
+    assert {"phases-0", "steps-0", "tail"} <= figures_of(made).keys()
+
+
+def test_a_replay_has_no_bars_of_steps(tmp_path: Path, busy_run: Path) -> None:
+    made = make_report([busy_run], tmp_path / "report.html")
+    assert not [key for key in figures_of(made) if key.startswith(("steps", "phases", "vitals", "rates"))]
+
+
+def test_a_measure_of_one_run_only_leaves_the_other_place_empty(tmp_path: Path) -> None:
+    paths = write_scripted_experiment(tmp_path, ["save-article"], 2)
+    event = {"t_ns": 1, "event": "measure", "name": "tea", "value": 9000.0, "unit": "ms"}
+    add_events(paths[0], event)
+    figure = figures_of(make_report([tmp_path]))["steps-0"]
+    assert figure["layout"]["xaxis"]["ticktext"][0] == "tea"
+    assert 0 not in [round(x) for x in _bars(figure, "rotating")["x"]], "nothing is drawn, and no zero"
+
+
+VALUES: list[tuple[str, dict[str, Any], bool]] = [
+    ("a figure", {"name": "a", "value": 1.5, "unit": "ms"}, True),
+    ("a whole number", {"name": "a", "value": 2, "unit": "ms"}, True),
+    ("NaN", {"name": "a", "value": float("nan"), "unit": "ms"}, False),
+    ("an infinity", {"name": "a", "value": float("inf"), "unit": "ms"}, False),
+    ("larger than any float", {"name": "a", "value": 10**400, "unit": "ms"}, False),
+    ("a word", {"name": "a", "value": "1", "unit": "ms"}, False),
+    ("a truth", {"name": "a", "value": True, "unit": "ms"}, False),
+    ("no unit", {"name": "a", "value": 1.0}, False),
+    ("another unit than before", {"name": "b", "value": 1.0, "unit": "s"}, False),
+]
+
+
+@pytest.mark.parametrize(("what", "further", "counts"), VALUES, ids=[row[0] for row in VALUES])
+def test_a_value_that_is_no_figure_is_named_and_not_counted(
+    what: str, further: dict[str, Any], counts: bool
+) -> None:
+    before = Event(0, "measure", None, {"name": "b", "value": 1.0, "unit": "ms"})
+    events = [before, Event(1, "measure", None, further)]
+    assert bool(damaged_measures(events)) is not counts, what
+    assert sum(map(len, Measures.of(events).values.values())) == 1 + counts
+
+
+ATTACK = "<img src=x onerror=alert(1)>"
+EVENTS = [
+    {"t_ns": 5, "event": "measure", "name": "image ready", "value": 1500.0, "unit": "ms", "iteration": 1},
+    {"t_ns": 6, "event": "measure", "name": "image ready", "value": 2500.0, "unit": "ms", "iteration": 2},
+    {"t_ns": 7, "event": "measure", "name": ATTACK, "value": 1.0, "unit": ATTACK},
+    {"t_ns": 8, "event": "measure", "name": "no figure", "value": "many", "unit": "ms"},
+    {"t_ns": 9, "event": "measure", "name": "image ready", "value": 1.0, "unit": "s"},
+    {"t_ns": 2_000_000, "event": "error", "step": "save", "kind": "nonce_expired", "detail": ATTACK},
+]
+
+
+def test_measures_and_failed_steps_are_shown_and_harmless(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", records(20), events=EVENTS, scenario="upload-images", logs=[])
+    make_report([run], tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for text in ("image ready (ms)", "2,000", "Steps that failed", "nonce_expired", "By step"):
+        assert text in page
+    assert ATTACK not in page
+    assert "<td>no figure" not in page
+    assert "Values of image ready, no figure in events.jsonl are not usable numbers" in page
+    assert "other size</th>" not in page, "there is no log to differ from"
+
+
+def test_a_killed_run_has_its_measures_from_its_events(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", records(20), events=EVENTS, status="running")
+    made = make_report([run], tmp_path / "report.html").as_json()
+    assert made["runs"][0]["measures"]["image ready"]["mean"] == 2000.0  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""The host in a report: drawn on the scatter's axis, with gaps where nobody knows, quiet ones folded away."""
+"""The host in a report: on the scatter's axis, with gaps where nobody knows, quiet rows folded; its cache."""
 
 import json
 import re
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
 from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
@@ -16,12 +15,19 @@ from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.sections.host import Binned, PhaseMean, RowFigures, TimeBins, change_weight
 from plimsoll.common.files import read_regular_lines
-from tests.support.experiment import AFTER_S, BEFORE_S, DURING_S, FAST, write_experiment
+from tests.support.experiment import (
+    AFTER_S,
+    BEFORE_S,
+    DURING_S,
+    FAST,
+    add_arc,
+    facts_of_host,
+    write_experiment,
+)
+from tests.support.pages import check_figure, figures_of, text_of
 from tests.support.programs import ROOT
-from tests.support.rundir import traffic, write_run
+from tests.support.rundir import change, traffic, write_run
 from tests.support.stalls import OBSERVER_FAILED_S, arc_reclaim, healthy, write_host
-from tests.unit.report.test_comparison import figures_of, text_of
-from tests.unit.report.test_page import _coloured
 
 SECONDS = (int(BEFORE_S), int(DURING_S), int(AFTER_S))
 RECLAIMING = "reclaiming <i>pool</i>"
@@ -102,7 +108,7 @@ def test_each_subject_has_its_rows_on_the_axis_of_the_scatter(
 ) -> None:
     figures = figures_of(made)
     figure = figures[f"host-{key}-0"]
-    go.Figure(_coloured(figure))
+    check_figure(figure)
     axes = [each["title"]["text"] for name, each in figure["layout"].items() if name.startswith("yaxis")]
     assert sorted(axes) == sorted(rows)
     scatter = figures["scatter-0"]["layout"]["xaxis"]
@@ -291,3 +297,74 @@ def test_every_row_is_made_of_columns_that_the_observers_write() -> None:
         for row in subject.rows:
             for column in filter(None, (row.column, row.beside)):
                 assert any(re.fullmatch(column, name) for name in known), row.said
+
+
+def on_zfs(run: Path, ratio: object = 1.4) -> None:
+    facts = facts_of_host(rotational=False)
+    facts["pools"] = [{"pool": "tank", "layout": ["mirror"]}]
+    facts["datasets"][0]["compress_ratio"] = ratio
+    change(run, storage={"emulated": None, "facts": facts})
+
+
+def test_hits_and_size_are_drawn_since_the_saturator_started(tmp_path: Path) -> None:
+    for number, run in enumerate(write_experiment(tmp_path, 2)):
+        add_arc(run, 99.0, 60.0 + number)
+    figures = figures_of(make_report([tmp_path]))
+    figure, quiet = figures["host-arc-0"], figures["host-arc-0-quiet"]
+    assert figure["layout"]["yaxis"]["title"]["text"] == "ARC hits (%)"
+    lines = {trace["name"]: trace for trace in figure["data"] if trace.get("showlegend", True)}
+    assert lines.keys() == {"nvme-mirror", "slow-disk (emulated)"}
+    fast = dict(zip(lines["nvme-mirror"]["x"], lines["nvme-mirror"]["y"], strict=True))
+    assert fast[-0.5] == 99.0
+    assert fast[0.5] == pytest.approx(np.mean([60.0, 63.0])), "the mean of its repeats, first and last"
+    assert quiet["layout"]["yaxis"]["title"]["text"] == "ARC size (GiB)", "it never changed"
+    assert {value for trace in quiet["data"] for value in trace["y"] if value is not None} == {3.0}
+
+
+@pytest.mark.parametrize("empty", [True, False], ids=["empty columns", "no columns"])
+def test_without_arcstats_nothing_is_drawn(tmp_path: Path, empty: bool) -> None:
+    for run in write_experiment(tmp_path, 2):
+        if empty:
+            add_arc(run, 99.0, 60.0, empty=True)
+    made = make_report([tmp_path])
+    assert not [key for key in figures_of(made) if key.startswith("host-arc")]
+    assert "(ARC)" not in text_of(made), "not every host has ZFS"
+
+
+def test_zfs_without_arcstats_is_said(tmp_path: Path) -> None:
+    paths = write_experiment(tmp_path, 2, [("fuse", FAST), ("module", FAST)])
+    for run in paths:
+        on_zfs(run)
+    for run in (paths[1], paths[2]):
+        add_arc(run, 99.0, 60.0)
+    text = text_of(make_report([tmp_path]))
+    assert "fuse lies on ZFS, but nothing is known of its cache (ARC): zfs-fuse has no arcstats" in text
+    assert "module lies on ZFS" not in text
+
+
+@pytest.mark.parametrize(
+    ("ratios", "cells"),
+    [
+        ((1.4, 1.4, 1.4, 1.4), ("1.4", "1.4")),
+        ((1.4, 2.0, 2.5, 1.6), ("1.4 to 1.6", "2 to 2.5")),
+        ((1.4, None, "x", 1.4), ("1.4", "–")),
+        ((-1.0, 2.0, 2.0, True), ("–", "2")),
+    ],
+    ids=["the same", "it changes", "one knows none", "no figures"],
+)
+def test_the_compress_ratio_stands_among_the_facts(
+    tmp_path: Path, ratios: tuple[object, ...], cells: tuple[str, str]
+) -> None:
+    paths = write_experiment(tmp_path, 2, [("a", FAST), ("b", FAST)])
+    for run, ratio in zip(paths, ratios, strict=True):  # in the order a b b a
+        on_zfs(run, ratio)
+    text = text_of(make_report([tmp_path]))
+    row = re.search(r"<td>compress ratio</td><td>(.*?)</td><td>(.*?)</td>", text)
+    assert row
+    assert row.groups() == cells
+
+
+def test_nothing_compresses_where_no_dataset_is_known(tmp_path: Path) -> None:
+    for run in write_experiment(tmp_path, 2):
+        change(run, storage={"facts": {"kernel": "6.1", "datasets": "none"}})
+    assert "compress ratio" not in text_of(make_report([tmp_path]))

@@ -14,9 +14,9 @@ from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.sections.slow_windows import describe_windows
 from plimsoll.cli import main
 from tests.support import stalls as hosts
+from tests.support.pages import figures_of, text_of
 from tests.support.rundir import records, write_run
 from tests.support.stalls import World, stalls_of_runs, write_stalled
-from tests.unit.report.test_comparison import figures_of, text_of
 
 # A few on each merge; as many as the share that is promised takes, in make test-lab-full.
 RUNS = [2, pytest.param(10, marks=pytest.mark.slow)]
