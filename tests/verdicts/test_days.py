@@ -9,7 +9,7 @@ from plimsoll.analysis.regress import changes
 from plimsoll.analysis.regress.days import REFERENCE_DAYS
 from plimsoll.analysis.regress.nights import PERCENTILES
 from plimsoll.analysis.statistics.standardised import Reference, Served, ServedDay, alike, weekday
-from tests.unit.regress.regress_study import alarms
+from tests.verdicts.regress import alarms
 
 QUIET, PLANTED, SITES, RATIO = 30, 15, 60, 1.3
 DAYS, MOVE, FIRST = 84, 56, 20_731  # a Monday

@@ -1,17 +1,29 @@
-"""JUnit, Markdown and the page: well-formed, whole, and deaf to hostile names."""
+"""JUnit, Markdown and the page: well-formed, whole, and deaf to hostile names; and docs/regress.md."""
 
+import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from lxml import etree
 
+from plimsoll.analysis.regress import changes, judge, judgement, tonight
+from plimsoll.analysis.regress import regress as command
+from plimsoll.analysis.regress.judgement import STALE_AFTER_S, Judgement, SeriesResult
 from plimsoll.analysis.regress.page import trend_charts
+from plimsoll.analysis.regress.store import open_history
+from plimsoll.analysis.regress.tonight import judge_last_night
+from plimsoll.common import notify
 from plimsoll.common.hostile import markdown_text
 from tests.support.comparable import regress, write_night
+from tests.support.pages import write_hostile_history
+from tests.support.programs import DOCS
+from tests.verdicts.regress import NOISES, series
 
-HOSTILE = "<script>owned=1</script>]]>\"'&\x1b[31m\x01|`[x](javascript:owned=1)\u202e@everyone #1 %{x}"
 # As the Jenkins plugin and GitLab read it: the Windy Road schema, in the parts that matter.
 SCHEMA = """<?xml version="1.0"?>
 <xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">
@@ -49,25 +61,6 @@ SCHEMA = """<?xml version="1.0"?>
   <xs:attribute name="errors" type="xs:int"/>
  </xs:complexType></xs:element>
 </xs:schema>"""
-
-
-def hostile_history(folder: Path) -> Path:
-    """Fifteen nights of a backend and a scenario with hostile names, a step, an unfit night."""
-    history = folder / "history.sqlite"
-    nights = [
-        write_night(
-            folder / "results",
-            number,
-            {HOSTILE: 50.0 * (3 if number > 10 else 1) * (1 + number % 3 / 100)},
-            repeats=1,
-            program={"name": HOSTILE},
-            generator_limited=number == 8,
-            generator_limited_reason=HOSTILE,
-        )
-        for number in range(15)
-    ]
-    regress(history, *nights, "--set-baseline", "latest")
-    return history
 
 
 def quiet_history(folder: Path, nights: int = 3) -> Path:
@@ -122,7 +115,7 @@ def test_junit_of_a_quiet_night_has_a_case_a_series(tmp_path: Path) -> None:
 
 
 def test_junit_with_hostile_names_is_well_formed(tmp_path: Path) -> None:
-    root = junit_of(tmp_path, hostile_history(tmp_path))
+    root = junit_of(tmp_path, write_hostile_history(tmp_path))
     text = ET.tostring(root, encoding="unicode")
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\u202e]", text)
     assert any("<script>owned=1</script>" in str(case.get("name")) for case in root.iter("testcase"))
@@ -146,7 +139,7 @@ def test_markdown_shows_names_as_they_are(what: str, text: str, shown: str) -> N
 
 
 def test_markdown_with_hostile_names_keeps_its_table(tmp_path: Path) -> None:
-    history, path = hostile_history(tmp_path), tmp_path / "regress.md"
+    history, path = write_hostile_history(tmp_path), tmp_path / "regress.md"
     regress(history, "--markdown", path)
     lines = path.read_text().splitlines()
     assert "<script" not in path.read_text()
@@ -171,10 +164,7 @@ def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_the_page_marks_nights_without_a_figure(tmp_path: Path) -> None:
-    from plimsoll.analysis.regress.store import open_history as opened
-    from plimsoll.analysis.regress.tonight import judge_last_night
-
-    with opened(hostile_history(tmp_path)) as kept:
+    with open_history(write_hostile_history(tmp_path)) as kept:
         judged = judge_last_night(kept, "nightly")
     assert judged is not None
     figure = trend_charts(0, judged)[0]
@@ -188,16 +178,69 @@ def test_the_page_marks_nights_without_a_figure(tmp_path: Path) -> None:
 
 def test_the_page_of_a_thousand_nights_stays_small(tmp_path: Path) -> None:
     """What the browser gets grows by some bytes a night, not by a point a repeat for ever."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from plimsoll.analysis.regress.judgement import Judgement, SeriesResult
-    from tests.unit.regress.regress_study import NOISES, series
-
     nights = series(NOISES[0].of(np.random.default_rng(1), 1000))
     nights = replace(nights, nights=[replace(each, repeats=each.repeats * 8) for each in nights.nights])
     result = SeriesResult(nights, "steady", "", 50.0, 50.0)
     judged = Judgement("study", nights.nights[-1].night, 1000, [result], [], [], [], [])
     figure = trend_charts(0, judged)[0]
     assert sum(len(trace["x"]) for trace in figure.data) < 7000
+
+
+DOC = (DOCS / "regress.md").read_text(encoding="utf-8")
+TEXT = " ".join(DOC.split())
+
+
+def test_every_key_of_the_json_is_documented(tmp_path: Path) -> None:
+    history = tmp_path / "history.sqlite"
+    for number in range(2):
+        regress(history, write_night(tmp_path, number, {"nvme": 50}), "--set-baseline", "latest")
+    found = json.loads(regress(history, "--json").stdout)
+    documented = set(re.findall(r"`(\w+)`", DOC.partition("## The JSON")[2]))
+    assert _keys(found) <= documented | {"at_most_ratio", "at_most_more"}
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    for says in (
+        f"worse by {100 * changes.MARGIN:g} % or more",
+        f"(of error shares: by {100 * changes.MORE_ERRORS_MARGIN:g} in 100)",
+        "its p is 10⁻⁶ or less" if changes.NEWS_P == 1e-6 else "?",
+        f"{changes.LEAST_BEFORE} nights or more came before it, "
+        f"{changes.LEAST_SINCE} since the change before, "
+        f"and {changes.LEAST_AFTER} or more after",
+        f"within the last {changes.RECENT} nights",
+        f"with those of the last {tonight.NIGHTS} nights",
+        f"first {changes.LEAST_BEFORE + changes.LEAST_AFTER - 1} nights yield figures only",
+        f"within {changes.SAME} nights of it",
+        f"the last {judge.LAST_NIGHTS} nights after the baseline",
+        f"against its {judge.BASELINE_NIGHTS} nights",
+        f"the last {changes.LEAST_AFTER} nights or more are not worse than before the change by "
+        f"{100 * changes.MARGIN:g} %",
+        f"(p 10⁻⁴ or less, or {changes.RECENT} nights)" if changes.MENDED_P == 1e-4 else "?",
+        f"began over {STALE_AFTER_S / 3600:g} hours ago",
+        f"show the last {judgement.LAST_DECISIONS}, page and JSON all",
+        f"{command.MOST_ATTEMPTS} times at most",
+        f"It has {notify.TIMEOUT_S:g} s",
+    ):
+        assert says in TEXT
+    assert judge.LOOKS == 100, "a hundredth of the doubt"
+
+
+def test_the_example_looks_like_what_is_printed(tmp_path: Path) -> None:
+    history = tmp_path / "history.sqlite"
+    for number in range(36):
+        tails = {"nvme": (50 + number % 3) * (1.4 if number > 32 else 1), "sata": 80 + number % 4}
+        result = regress(history, write_night(tmp_path, number, tails))
+    shown = DOC.partition("```console\n")[2].partition("```")[0].splitlines()[1:]
+    printed = result.output.splitlines()
+    assert [_shape(line) for line in printed] == [_shape(line) for line in shown]
+
+
+def _shape(line: str) -> str:
+    """A line without its figures, and as if its columns were as wide as any."""
+    return re.sub(r"[\d.,]+", "0", " ".join(line.split()))
+
+
+def _keys(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return set(value).union(*map(_keys, value.values()))
+    return set().union(*map(_keys, value)) if isinstance(value, list) else set()

@@ -1,6 +1,6 @@
 """How often the nightly look is wrong, and how soon it is right: simulated nights, the rules themselves.
 
-`python -m tests.unit.regress.regress_study` prints the tables of docs/statistics.md, in half an hour.
+`python -m tests.verdicts.regress` prints the tables of docs/statistics.md, in half an hour.
 """
 
 import math
