@@ -16,7 +16,6 @@ from tests.support.programs import DOCS, ROOT
 LABS = sorted(
     path for path in (ROOT / "examples").glob("*.yml") if "backends:" in path.read_text(encoding="utf-8")
 )
-PAGES = {"gates.yml": "compare.md", "hosts.yml": "hosts.md", "plimsoll.yml": "scenarios.md"}
 
 
 def keys(node: Any, at: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -38,11 +37,10 @@ def test_every_key_says_what_it_is(file: str) -> None:
     assert [name for name, value in found if not value.get("description") and "$ref" not in value] == []
 
 
-@pytest.mark.parametrize("file", PAGES)
-def test_every_key_is_on_the_page_of_its_file(file: str) -> None:
-    page = (DOCS / PAGES[file]).read_text(encoding="utf-8")
-    rows = "\n".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
-    named = {name.rpartition(".")[2] for name, _ in keys(schema_of(file))} - {"hosts", "clones"}
+def test_every_key_of_gates_is_on_their_page() -> None:
+    """`make docs` writes those of the other files."""
+    rows = "\n".join(re.findall(r"^\| (`.*?) \|", (DOCS / "compare.md").read_text("utf-8"), re.MULTILINE))
+    named = {name.rpartition(".")[2] for name, _ in keys(schema_of("gates.yml"))}
     assert [name for name in sorted(named) if not re.search(rf"`(?:\w+\.)?{name}`", rows)] == []
 
 
