@@ -9,6 +9,9 @@ was at hand where these tests were written.
 
 from collections.abc import Mapping, Sequence
 
+from plimsoll.lab.observers.observer import FileSource
+from tests.support.programs import FIXTURES
+
 DISKSTATS = """\
    7       0 loop0 16232 1677 3045942 25195 58174 76022 14846383 684358 0 64672 727790 0 0 0 0 6174 18236
    7       1 loop1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
@@ -229,6 +232,23 @@ def histograms(pool: str, counts: Mapping[tuple[int, int], int], kinds: int = KI
         for bucket in range(BUCKETS)
     ]
     return ["", pool, *rows]
+
+
+def sysbench_output(test: str) -> str:
+    """What sysbench 1.0.20 printed of a test."""
+    return (FIXTURES / "fileio" / f"{test}.txt").read_text(encoding="utf-8")
+
+
+def fio_output(version: str, what: str) -> str:
+    """What fio printed of `etcd` or `rndwr`."""
+    return (FIXTURES / "fio" / f"{version}-{what}.json").read_text(encoding="utf-8")
+
+
+def sampled(source: FileSource, *texts: Sequence[str], every_s: float = 1) -> dict[str, float | None]:
+    """What a source shows of the last of these texts, which its files hold at one instant after the other."""
+    for number, each in enumerate(texts):
+        values = source.sample(each, int(number * every_s * 1e9))
+    return dict(zip((column.name for column in source.columns), values, strict=True))
 
 
 def vdev_line(name: str, read_wait: str = "-", write_wait: str = "-", ops: int = 10) -> str:

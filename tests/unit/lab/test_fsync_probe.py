@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine import LocalMachine
@@ -48,12 +46,6 @@ LINES = [
 def test_what_a_line_of_the_probe_says(line: str, found: dict[str, float] | None) -> None:
     read = parse(line)
     assert (read and {("both" if "+" in key else key): value for key, value in read.items()}) == found
-
-
-@given(st.text())
-def test_no_line_crashes_it(text: str) -> None:
-    parse(text)
-    parse(f"probe {text}")
 
 
 def _folder(tmp_path: Path) -> Path:
