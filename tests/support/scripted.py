@@ -13,12 +13,13 @@ from plimsoll.lab.experiment.design import plan_runs
 from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.status.watch import Status, StatusReader
+from plimsoll.lab.fileio.sysbench import FileioSettings
 from plimsoll.lab.machine import CommandResult, Line, Machine
 from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.saturators.saturator import Runner, SaturatorSettings
 from plimsoll.lab.tuning import apply
 from plimsoll.lab.tuning.apply import JournalPlace
-from tests.support.recorded import ARCSTATS, HUGEPAGE, SCHEDULER
+from tests.support.recorded import ARCSTATS, HUGEPAGE, SCHEDULER, sysbench_output
 
 Answer = Callable[[Sequence[str]], tuple[int, str, str]]
 
@@ -137,6 +138,36 @@ def bench_machine(
         return measured(words)
 
     return ScriptedMachine(answer)
+
+
+SMALL = FileioSettings(directory="/srv/disk", file_size=64 << 20, threads=(2,), time_s=2)
+
+
+def sysbench_machine(folder_exists: bool = False, free: int = 1 << 30, fails: str = "") -> ScriptedMachine:
+    """A machine with sysbench, as recorded."""
+
+    def measured(words: list[str]) -> BenchAnswer:
+        mode = next((w.partition("=")[2] for w in words if w.startswith("--file-test-mode=")), "")
+        if mode and mode == fails:
+            return 1, "FATAL: Failed to read file! errno = 5 (Input/output error)\n", ""
+        return 0, sysbench_output(mode) if mode else "", ""
+
+    return bench_machine(measured, folder_exists=folder_exists, free=free)
+
+
+# Backends whose volumes the lab makes or finds, and one without any.
+_FOLDER = {"kind": "folder", "path": "/tank/lab"}
+_STATIC = {"driver": "static", "target": "http://127.0.0.1:9"}
+VOLUMES: dict[str, dict[str, Any]] = {
+    "zfs": {
+        "name": "zfs",
+        "disk": {"kind": "emulated", "filesystem": "zfs", "size_bytes": "1G"},
+        "clone": {"driver": "compose"},
+    },
+    "tank": {"name": "tank", "disk": _FOLDER, "clone": {"driver": "compose"}},
+    "bare": {"name": "bare", "clone": _STATIC},
+    "placed": {"name": "placed", "disk": _FOLDER, "clone": _STATIC},
+}
 
 
 # A machine whose files and programs are tables.

@@ -1,5 +1,6 @@
 """What tests of the lab share: scenarios that answer without being imported for each question."""
 
+import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from plimsoll.lab.experiment import scenarios as asked
+from plimsoll.lab.experiment.rig import Rig
 from tests.support.programs import ROOT
 
 _ANSWER = """
@@ -43,3 +45,9 @@ def _answered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         return process.stdout.readline()
 
     monkeypatch.setattr(asked, "_answer", answer)
+
+
+@pytest.fixture
+def untuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rigs tune nothing: what tuning looks at is not scripted."""
+    monkeypatch.setattr(Rig, "tune", lambda *_, **__: contextlib.nullcontext())

@@ -1,5 +1,6 @@
-"""sysbench's matrix: what is run, how its output is read, what is kept, and what is left behind."""
+"""sysbench's matrix: what is run, how its output is read, what is kept, and that nothing is left behind."""
 
+import asyncio
 import json
 import math
 import re
@@ -12,15 +13,19 @@ from hypothesis import strategies as st
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import parse_size, size_text
+from plimsoll.lab.errors import LabError, MachineError
 from plimsoll.lab.fileio import check_settings, fileio
 from plimsoll.lab.fileio.bench import FileioError
 from plimsoll.lab.fileio.measure import (
     COLUMNS,
     FSYNC_COLUMNS,
     append_cell,
+    cache_caution,
     keep_latest,
+    measure_cells,
     read_cells,
     row,
+    space_problem,
     table,
 )
 from plimsoll.lab.fileio.sysbench import (
@@ -36,14 +41,10 @@ from plimsoll.lab.fileio.sysbench import (
 )
 from plimsoll.rundir.volumes import FsyncCell, MatrixCell
 from tests.support.programs import ROOT
+from tests.support.recorded import sysbench_output
+from tests.support.scripted import SMALL, ScriptedMachine, sysbench_machine
 
-FIXTURES = ROOT / "tests" / "fixtures" / "fileio"
-SMALL = FileioSettings(directory="/srv/disk", file_size=64 << 20, threads=(2,), time_s=2)
 STEP = math.log(1e8) / 1023
-
-
-def recorded(test: str) -> str:
-    return (FIXTURES / f"{test}.txt").read_text(encoding="utf-8")
 
 
 def printed(text: str, name: str) -> float:
@@ -53,7 +54,7 @@ def printed(text: str, name: str) -> float:
 
 @pytest.mark.parametrize("test", TESTS)
 def test_a_row_says_what_sysbench_printed(test: Any) -> None:
-    text = recorded(test)
+    text = sysbench_output(test)
     cell = parse_cell(SMALL, MatrixCase(test, 2), parse_output(text))
     assert cell.events == printed(text, "events:")
     assert cell.reads + cell.writes + cell.fsyncs == pytest.approx(cell.events, abs=2)
@@ -70,7 +71,7 @@ def test_a_row_says_what_sysbench_printed(test: Any) -> None:
 
 @pytest.mark.parametrize("test", TESTS)
 def test_the_buckets_are_those_that_the_error_is_computed_from(test: str) -> None:
-    for bucket in parse_output(recorded(test)).buckets:
+    for bucket in parse_output(sysbench_output(test)).buckets:
         index = round(math.log(bucket.value_ms / 1e-3) / STEP)
         # Small values are printed too coarsely to tell their bucket; some bucket is near anyway.
         nearest = min(
@@ -129,12 +130,12 @@ def test_the_percentile_is_an_order_statistic(
 )
 def test_output_that_is_not_whole_is_refused(damage: Any, names: str) -> None:
     with pytest.raises(FileioError, match=names):
-        parse_output(damage(recorded("rndrw")))
+        parse_output(damage(sysbench_output("rndrw")))
 
 
 @given(st.text(max_size=400))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for whole in (text, recorded("seqrd")[:-600] + text):
+    for whole in (text, sysbench_output("seqrd")[:-600] + text):
         try:
             parse_output(whole)
         except FileioError as error:
@@ -207,7 +208,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 def cell(**changes: Any) -> MatrixCell:
-    found = parse_cell(SMALL, MatrixCase("rndrd", 2), parse_output(recorded("rndrd")))
+    found = parse_cell(SMALL, MatrixCase("rndrd", 2), parse_output(sysbench_output("rndrd")))
     return found.model_copy(update=changes)
 
 
@@ -266,3 +267,148 @@ def test_every_option_and_column_is_documented() -> None:
         f"`{name}`" in text for name in (*cell().as_json(), *FsyncCell.model_fields, "plimsoll fileio")
     )
     assert SMALL.cases_by_key(SMALL.name)[cell().key] == ("rndrd", 2)
+
+
+def verbs(on: ScriptedMachine) -> list[str]:
+    return [command[-1] if "sysbench" in command else command[0] for command in on.ran]
+
+
+def test_a_matrix_is_prepared_run_and_cleaned_up(tmp_path: Path) -> None:
+    on, seen = sysbench_machine(), []
+    cells = asyncio.run(
+        measure_cells(on, SMALL, tmp_path / "c", on_progress=lambda done, total: seen.append((done, total)))
+    )
+    assert [one.test for one in cells] == list(TESTS)
+    assert verbs(on) == ["mkdir", "df", "prepare", *["run"] * 4, "prepare", "run", "cleanup", "rmdir"], (
+        "what a sequential write that was cut off left short is made whole again"
+    )
+    assert seen == [(i, 5) for i in range(6)]
+
+
+def test_what_is_finished_is_not_measured_again(tmp_path: Path) -> None:
+    failing = sysbench_machine(fails="rndwr")
+    with pytest.raises(FileioError, match=r"rndwr with 2 threads.*Input/output error.*--resume"):
+        asyncio.run(measure_cells(failing, SMALL, tmp_path / "c"))
+    assert verbs(failing)[-2:] == ["cleanup", "rmdir"], "files are removed after a failure too"
+
+    with pytest.raises(FileioError, match="2 cells of this matrix are already finished"):
+        asyncio.run(measure_cells(sysbench_machine(), SMALL, tmp_path / "c"))
+    after = sysbench_machine(folder_exists=True)
+    cells = asyncio.run(measure_cells(after, SMALL, tmp_path / "c", resume=True))
+    assert [one.test for one in cells] == list(TESTS)
+    assert verbs(after) == [
+        "mkdir",
+        "find",
+        "cleanup",
+        "df",
+        "prepare",
+        *["run"] * 2,
+        "prepare",
+        "run",
+        "cleanup",
+        "rmdir",
+    ], "old files make room first"
+    finished = sysbench_machine()
+    assert asyncio.run(measure_cells(finished, SMALL, tmp_path / "c", resume=True)) == cells
+    assert verbs(finished) == ["find"], "nothing is left to do"
+    killed = sysbench_machine(folder_exists=True)
+    assert asyncio.run(measure_cells(killed, SMALL, tmp_path / "c", resume=True)) == cells
+    assert verbs(killed) == ["find", "cleanup", "rmdir"], "killed between the last cell and the end"
+    other = SMALL.model_copy(update={"time_s": 3})
+    assert len(asyncio.run(measure_cells(sysbench_machine(), other, tmp_path / "c"))) == 5, (
+        "another time, other cells"
+    )
+
+
+def test_a_folder_that_we_did_not_make_is_left_alone(tmp_path: Path) -> None:
+    on = sysbench_machine(folder_exists=True)
+    with pytest.raises(FileioError, match="another plimsoll fileio"):
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
+    assert verbs(on) == ["mkdir", "find"]
+
+
+def test_no_symbolic_link_is_taken_over(tmp_path: Path) -> None:
+    on = ScriptedMachine(lambda command: (1, "", "File exists") if command[0] == "mkdir" else (0, "", ""))
+    with pytest.raises(FileioError, match="cannot make /srv/disk/plimsoll-fileio: File exists"):
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c", resume=True))
+    assert verbs(on) == ["mkdir", "find"]
+
+
+def test_a_full_disk_is_seen_before_anything_is_written(tmp_path: Path) -> None:
+    on = sysbench_machine(free=64 << 20)
+    with pytest.raises(FileioError, match="64 MiB are free, but the files need 67 MiB"):
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
+    assert verbs(on) == ["mkdir", "df", "cleanup", "rmdir"]
+    assert space_problem(SMALL, 68 << 20) is None
+
+
+def test_files_are_removed_when_it_is_interrupted(tmp_path: Path) -> None:
+    on = sysbench_machine()
+
+    def interrupted(done: int, total: int) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c", on_progress=interrupted))
+    assert verbs(on)[-2:] == ["cleanup", "rmdir"]
+    assert len(read_cells(tmp_path / "c")) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "out", "says"),
+    [
+        (127, "", "apt-get install sysbench"),
+        (
+            1,
+            "FATAL: errno = 28 (No space left on device)\nCreating",
+            "cannot write the test files.*No space left",
+        ),
+    ],
+)
+def test_files_that_cannot_be_made_are_told(tmp_path: Path, status: int, out: str, says: str) -> None:
+    whole = sysbench_machine()
+    on = ScriptedMachine(
+        lambda command: (status, out, "") if command[-1] == "prepare" else whole._answer(command)
+    )
+    with pytest.raises(LabError, match=says):
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
+    assert verbs(on)[-2:] == ["cleanup", "rmdir"]
+
+
+def test_a_folder_that_stays_is_told(tmp_path: Path) -> None:
+    whole = sysbench_machine()
+    on = ScriptedMachine(
+        lambda command: (1, "", "Directory not empty") if command[0] == "rmdir" else whole._answer(command)
+    )
+    with pytest.raises(MachineError, match="Directory not empty"):
+        asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "meminfo", "warned", "says"),
+    [
+        ({}, "MemTotal:  8388608 kB\n", True, "64 MiB of 8 GiB"),
+        ({"direct": True}, "MemTotal:  8388608 kB\n", False, "the cache is not used"),
+        ({"file_size": 16 << 30}, "MemTotal:  8388608 kB\n", False, "larger than memory"),
+        ({}, "", False, "nothing is known"),
+        ({}, "MemTotal:\nMemTotal: many kB", False, "nothing that makes sense"),
+    ],
+)
+def test_files_in_memory_are_warned_of(
+    changes: dict[str, Any], meminfo: str, warned: bool, says: str
+) -> None:
+    assert bool(cache_caution(SMALL.model_copy(update=changes), meminfo)) == warned, says
+
+
+@pytest.mark.parametrize("directory", ["relative", "", "/a\0b", "-rf"])
+def test_folders_that_are_refused(directory: str) -> None:
+    with pytest.raises(ValueError, match="absolute path"):
+        FileioSettings(directory=directory)
+
+
+@pytest.mark.parametrize("directory", ["/srv/a b", "/srv/'; rm -rf ~ #", "/srv/$(id)", "/srv/é\n"])
+def test_odd_folders_stay_one_argument(directory: str) -> None:
+    bench = SysbenchBench(SMALL.model_copy(update={"directory": directory}))
+    for command in (bench.files(), *bench.clean_up(), bench.free_bytes()):
+        assert sum(directory in word for word in command) == 1

@@ -28,11 +28,9 @@ from plimsoll.lab.fileio.measure import (
 )
 from plimsoll.lab.fileio.sysbench import MatrixCase, parse_cell, parse_output
 from plimsoll.rundir.volumes import FsyncCase, FsyncCell
-from tests.support.programs import ROOT
-from tests.support.scripted import BenchAnswer, ScriptedMachine, bench_machine
-from tests.unit.lab.test_fileio import SMALL, recorded
+from tests.support.recorded import fio_output, sysbench_output
+from tests.support.scripted import SMALL, BenchAnswer, ScriptedMachine, bench_machine
 
-FIXTURES = ROOT / "tests" / "fixtures" / "fio"
 VERSIONS = ("fio-3.25", "fio-3.33", "fio-3.39")
 OWN = "/srv/disk/plimsoll-fsync"
 FEW = FsyncSettings(
@@ -42,15 +40,11 @@ FEW = FsyncSettings(
 RNDWR = FEW.cells[1]
 
 
-def printed(version: str, what: str) -> str:
-    return (FIXTURES / f"{version}-{what}.json").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("what", "case"), [("etcd", ETCD), ("rndwr", RNDWR)])
 def test_a_cell_says_what_fio_printed(version: str, what: str, case: FsyncCase) -> None:
-    job = json.loads(printed(version, what))["jobs"][0]
-    cell = fsync_cell("here", case, parse_fio(printed(version, what)))
+    job = json.loads(fio_output(version, what))["jobs"][0]
+    cell = fsync_cell("here", case, parse_fio(fio_output(version, what)))
     assert cell.fio == version
     assert cell.case == case
     assert (cell.writes, cell.syncs) == (job["write"]["total_ios"], job["sync"]["lat_ns"]["N"])
@@ -125,7 +119,7 @@ FIGURES_OF_FEW = [
 def test_what_too_few_calls_leave_open_is_no_zero(
     count: int, p50: float | None, p99: float | None, most: float | None
 ) -> None:
-    document = json.loads(printed("fio-3.33", "etcd"))
+    document = json.loads(fio_output("fio-3.33", "etcd"))
     told = document["jobs"][0]["sync"]["lat_ns"]
     told |= {"N": count, "max": 5_000_000}
     told["percentile"] |= {"50.000000": 2_000_000, "99.000000": 5_040_000, "99.900000": 5_040_000}
@@ -139,12 +133,12 @@ def test_what_too_few_calls_leave_open_is_no_zero(
 
 
 def test_words_before_the_json_are_passed_over() -> None:
-    noisy = "fio: terminating on signal 1\nnote: {odd}\n" + printed("fio-3.33", "etcd")
-    assert parse_fio(noisy) == parse_fio(printed("fio-3.33", "etcd"))
+    noisy = "fio: terminating on signal 1\nnote: {odd}\n" + fio_output("fio-3.33", "etcd")
+    assert parse_fio(noisy) == parse_fio(fio_output("fio-3.33", "etcd"))
 
 
 def damaged(*path: str, value: Any = None) -> str:
-    document = json.loads(printed("fio-3.33", "etcd"))
+    document = json.loads(fio_output("fio-3.33", "etcd"))
     at = document["jobs"][0]
     for key in path[:-1]:
         at = at[key]
@@ -175,7 +169,7 @@ def test_output_that_is_not_whole_is_refused(text: str, says: str) -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for whole in (text, printed("fio-3.39", "etcd")[:-600] + text):
+    for whole in (text, fio_output("fio-3.39", "etcd")[:-600] + text):
         with pytest.raises(FileioError, match="fio"):
             parse_fio(whole)
 
@@ -188,7 +182,7 @@ def machine(folder_exists: bool = False, fails: str = "") -> ScriptedMachine:
             return 0, "", ""
         if fails and fails in words:
             return 1, "", "fio: engine not loadable\nmore"
-        return 0, printed("fio-3.33", "etcd" if "--size=22m" in words else "rndwr"), ""
+        return 0, fio_output("fio-3.33", "etcd" if "--size=22m" in words else "rndwr"), ""
 
     return bench_machine(measured, folder_exists=folder_exists)
 
@@ -230,8 +224,8 @@ def test_a_machine_without_fio_is_told(tmp_path: Path) -> None:
 
 def test_cells_of_both_kinds_lie_in_one_file(tmp_path: Path) -> None:
     path = tmp_path / "c"
-    sysbench = parse_cell(SMALL, MatrixCase("rndrd", 2), parse_output(recorded("rndrd")))
-    fsync = fsync_cell("v", ETCD, parse_fio(printed("fio-3.39", "etcd")))
+    sysbench = parse_cell(SMALL, MatrixCase("rndrd", 2), parse_output(sysbench_output("rndrd")))
+    fsync = fsync_cell("v", ETCD, parse_fio(fio_output("fio-3.39", "etcd")))
     for cell in (sysbench, fsync):
         append_cell(path, cell)
     assert read_cells(path) == [sysbench, fsync]
@@ -239,7 +233,7 @@ def test_cells_of_both_kinds_lie_in_one_file(tmp_path: Path) -> None:
 
 
 def finished(**changes: Any) -> dict[str, Any]:
-    cell = fsync_cell("v", ETCD, parse_fio(printed("fio-3.33", "etcd"))).as_json()
+    cell = fsync_cell("v", ETCD, parse_fio(fio_output("fio-3.33", "etcd"))).as_json()
     return cell | changes
 
 

@@ -1,7 +1,6 @@
-"""`fileio` in lab.yml: what is measured, by which commands, how long it takes, and how it is looked on."""
+"""`fileio` in lab.yml: what is measured, with fsyncs after sysbench; its time, its room, and its status."""
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,26 +23,18 @@ from plimsoll.lab.experiment.machines import Machines
 from plimsoll.lab.experiment.notices import Notices
 from plimsoll.lab.experiment.plan import expected_s
 from plimsoll.lab.experiment.problems import key_problems
-from plimsoll.lab.experiment.rig import Rig, build_rigs
+from plimsoll.lab.experiment.rig import build_rigs
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.status.watch import StatusReader
 from plimsoll.lab.experiment.volumes import VolumeMeasurement, missing_cells
-from plimsoll.lab.fileio.measure import commands, measure_cells, written_bytes
+from plimsoll.lab.fileio.fio import ETCD, fsync_cell, parse_fio
+from plimsoll.lab.fileio.measure import append_cell, commands, measure_cells, written_bytes
+from plimsoll.lab.fileio.sysbench import MatrixCase
 from plimsoll.lab.machine import CommandResult, Machine
 from tests.support.programs import ROOT
-from tests.support.scripted import ScriptedMachine
-from tests.unit.lab.test_fileio import SMALL
-from tests.unit.lab.test_fileio_matrix import machine
+from tests.support.recorded import fio_output
+from tests.support.scripted import SMALL, VOLUMES, ScriptedMachine, sysbench_machine
 
-ZFS = {"kind": "emulated", "filesystem": "zfs", "size_bytes": "1G"}
-FOLDER = {"kind": "folder", "path": "/tank/lab"}
-STATIC = {"driver": "static", "target": "http://127.0.0.1:9"}
-BACKENDS: dict[str, dict[str, Any]] = {
-    "zfs": {"name": "zfs", "disk": ZFS, "clone": {"driver": "compose"}},
-    "tank": {"name": "tank", "disk": FOLDER, "clone": {"driver": "compose"}},
-    "bare": {"name": "bare", "clone": STATIC},
-    "placed": {"name": "placed", "disk": FOLDER, "clone": STATIC},
-}
 TWO = {"tests": ["rndrd", "seqwr"], "threads": [1, 8], "file_size": "64M", "time_s": 10}
 
 
@@ -51,7 +42,7 @@ def lab_of(fileio: dict[str, Any], *backends: str, **more: Any) -> Lab:
     data = {
         "name": "volumes",
         "fileio": fileio,
-        "backends": [BACKENDS[name] for name in backends],
+        "backends": [VOLUMES[name] for name in backends],
         "scenarios": [{"scenario": "replay", "options": {"log": "access.log"}}],
     }
     return parse_model(yaml.safe_dump(data | more, sort_keys=False), "lab.yml", Lab, MANUAL, key_problems)
@@ -109,7 +100,7 @@ def test_each_clone_has_one_volume(factor: str, values: list[Any], rigs: list[st
 
 
 def test_the_commands_of_a_plan_are_those_that_are_run(tmp_path: Path) -> None:
-    on = machine()
+    on = sysbench_machine()
     asyncio.run(measure_cells(on, SMALL, tmp_path / "c"))
     ran = [list(words) for words in on.ran if words[0] not in ("df", "find")]
     assert ran == commands(SMALL, SMALL.cells)
@@ -233,12 +224,6 @@ class Failing(ScriptedMachine):
         return ""
 
 
-@pytest.fixture
-def untuned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let rigs tune nothing: what tuning looks at is not scripted."""
-    monkeypatch.setattr(Rig, "tune", lambda *_, **__: contextlib.nullcontext())
-
-
 async def measured_on(
     machine: Machine, lab: Lab, folder: ExperimentFolder, said: list[str]
 ) -> VolumeMeasurement:
@@ -321,3 +306,84 @@ def test_an_experiment_of_an_older_version_has_none(tmp_path: Path) -> None:
     (folder.path / "lab.json").write_text(json.dumps(data))
     assert ExperimentFolder(folder.path).settings().fileio is None
     assert StatusReader(ExperimentFolder(folder.path)).read().fileio is None
+
+
+BOTH = TWO | {"fsync": {"engines": ["psync"], "calls": ["fdatasync"], "time_s": 20}}
+
+
+def test_fsyncs_are_measured_after_sysbench_and_lack_until_each_is_there(tmp_path: Path) -> None:
+    lab, kept = lab_of(BOTH, "tank"), tmp_path / "fileio.jsonl"
+    assert lab.fileio and lab.fileio.fsync
+    assert missing_cells(lab, kept) == {"tank": [*lab.fileio.cells, *lab.fileio.fsync.cells]}
+    assert len(lab.fileio.all_cells) == 4 + 1 + 4
+    write_cells(kept, "tank", list(lab.fileio.cells))
+    append_cell(kept, fsync_cell("tank", ETCD, parse_fio(fio_output("fio-3.33", "etcd"))))
+    assert missing_cells(lab, kept) == {"tank": lab.fileio.fsync.cells[1:]}
+    assert lab.fileio.programs == {"sysbench", "fio"}
+
+
+def test_a_plan_counts_the_time_of_fsyncs() -> None:
+    before, after = expected_s(lab_of(TWO, "tank")), expected_s(lab_of(BOTH, "tank"))
+    assert before and after
+    assert after - before == pytest.approx(5 * 21)
+
+
+def test_a_recipe_alone_survives_the_experiments_folder(tmp_path: Path) -> None:
+    lab = lab_of(TWO | {"fsync": {"preset": "etcd"}}, "zfs", out=str(tmp_path))
+    again = ExperimentFolder(make_folder(lab).path).settings()
+    assert again.fileio and again.fileio.fsync and again.fileio.fsync.cells == [ETCD]
+
+
+def test_status_shows_fsyncs_and_counts_their_time_apart_from_sysbenchs(tmp_path: Path) -> None:
+    short, long_s = TWO | {"tests": ["rndrd"], "time_s": 5}, 60
+    fsync = {"calls": ["fsync"], "block_sizes": ["4K"], "threads": [1, 2, 4, 8], "time_s": long_s}
+    it, ends = Looked(tmp_path, short | {"fsync": fsync}, ["tank"]), []
+    cells = it.watch._lab.fileio
+    assert cells and cells.fsync
+    it.folder.journal.path.touch()
+    with it.folder.journal.lock():
+        it.note(0, "begun")
+        it.note(0, "making", backend="tank")
+        it.note(40, "made", backend="tank")
+        it.note(0, "fileio begun", backend="tank")
+        it.note(0, "fileio files", backend="tank", says="writing the test files")
+        took = [("fileio cell", 5, case) for case in cells.cells]
+        took += [("fsync cell", long_s, case) for case in cells.fsync.cells]  # type: ignore[misc]
+        for what, lasts, case in took:
+            it.note(1, what, backend="tank", says=case.says)
+            for _ in range(lasts):
+                it.now += timedelta(seconds=1)
+                look = it.watch.read()
+                assert look.ends_at and look.now
+                ends.append(look.ends_at)
+            assert look.now and (look.now.what, look.now.step) == ("fileio", case.says)
+            if isinstance(case, MatrixCase):
+                write_cells(it.folder.fileio, "tank", [case], time_s=5)
+            else:
+                append_cell(
+                    it.folder.fileio, fsync_cell("tank", case, parse_fio(fio_output("fio-3.33", "etcd")))
+                )
+        it.note(1, "fileio ended", backend="tank")
+        assert it.watch.read().fileio.model_dump() == {"total": 7, "finished": 7, "failed": {}}  # type: ignore[union-attr]
+    apart = [abs((b - a).total_seconds()) for a, b in pairwise(ends)]
+    assert max(apart) <= 3, "no cell of one kind is taken for one of the other"
+
+
+class Full(ScriptedMachine):
+    """A machine with one GiB of room left."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda command: (0, f"Avail\n{1 << 30}\n" if "df" in command else "", ""))
+
+    async def read_text(self, path: str) -> str:
+        return ""
+
+
+@pytest.mark.usefixtures("untuned")
+def test_a_full_disk_is_told_with_the_key_of_what_needs_less(tmp_path: Path) -> None:
+    lab = lab_of(TWO | {"fsync": {"file_size": "2G"}}, "tank", out=str(tmp_path))
+    folder, said = make_folder(lab), list[str]()
+    assert lab.fileio
+    write_cells(folder.fileio, "tank", list(lab.fileio.cells))
+    asyncio.run(measured_on(Full(), lab, folder, said))
+    assert "the files need 2150 MiB: make room, or choose a smaller fileio.fsync.file_size" in said[-1]
