@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -22,16 +21,9 @@ from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.lab.errors import MachineError, last_words
 from plimsoll.lab.machine import CommandResult, Line, LocalMachine
 from plimsoll.lab.machine.process import LineSplit, decode_output, guard_command
-from tests.support.programs import ROOT
+from tests.support.programs import ROOT, wait_for
 
 T = TypeVar("T")
-
-
-def wait_for(what: str, met: Callable[[], bool]) -> None:
-    until = time.monotonic() + 300
-    while not met():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
 
 
 def marked() -> str:
