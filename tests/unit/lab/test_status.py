@@ -1,14 +1,22 @@
-"""The figures of a run that grows: read once, and true."""
+"""The status of an experiment: the figures of a run that grows, read once; when all ends; its words."""
 
 import json
 import os
+import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pytest
+from pydantic.fields import FieldInfo
 
+from plimsoll.lab.experiment.design import plan_runs
+from plimsoll.lab.experiment.folder import make_folder
+from plimsoll.lab.experiment.status.forecast import AFTER_S, BEFORE_S, MAKE_S
 from plimsoll.lab.experiment.status.running import (
+    FEWEST,
     OVER,
     Activity,
     AttemptReader,
@@ -18,8 +26,11 @@ from plimsoll.lab.experiment.status.running import (
     PlannedPhase,
     SaturatorProgress,
 )
-from plimsoll.lab.experiment.status.text import load_text
+from plimsoll.lab.experiment.status.text import lines, load_text
+from plimsoll.lab.experiment.status.watch import Runs, State, Status, StatusReader
 from plimsoll.rundir.records import RECORD, WARMUP, Records, Tail, header
+from tests.support.programs import DOCS
+from tests.support.scripted import STARTS, ScriptedExperiment, lab_of
 
 EDGES_S = (1.0, 5.0)
 
@@ -173,3 +184,110 @@ def test_a_member_that_begins_later_says_in_how_many_seconds(run: Path) -> None:
         said.append((figures.waits_s, load_text(figures)))
     assert said[0] == (18.0, "begins in 0:18")
     assert said[1][0] is None
+
+
+LOOK_S = 5.0
+
+
+@pytest.mark.parametrize(
+    ("says", "parts", "most"),
+    [
+        ("all takes what is guessed", {}, 0.01),
+        ("a clone takes three minutes to be made", {"make": 180.0}, 0.03),
+        ("a restart takes a minute", {"before": 60.0}, 0.03),
+        ("neither clones nor restarts take any time", {"before": 1.0, "make": 1.0}, 0.04),
+        ("a run is put away slowly", {"after": 25.0}, 0.03),
+        ("the load ends later than planned", {"load": 280.0}, 0.03),
+    ],
+)
+def test_the_end_moves_by_little_from_look_to_look(
+    says: str, parts: dict[str, float], most: float, tmp_path: Path
+) -> None:
+    script = ScriptedExperiment(tmp_path, False, **parts)
+    ends = script.ends_seen(LOOK_S)
+    whole_s = (script.ended_at - STARTS).total_seconds()
+    moves = [abs((b - a).total_seconds()) / whole_s for a, b in pairwise(ends)]
+    assert max(moves) <= most, f"{says}: moved by {max(moves):.1%}"
+    error = abs((ends[-1] - script.ended_at).total_seconds())
+    assert error <= 0.03 * whole_s
+    middle = ends[len(ends) // 2]
+    assert abs((middle - script.ended_at).total_seconds()) <= 0.15 * whole_s
+
+
+def test_a_scenario_that_decides_itself_has_no_end_until_one_has_ended(tmp_path: Path) -> None:
+    script = ScriptedExperiment(tmp_path, open_end=True, load=300.0)
+    looks = script.looks(LOOK_S)
+    first = next(i for i, look in enumerate(looks) if look.runs.finished == 1)
+    assert {look.ends_at for look in looks[: first - 60]} == {None}
+    assert all(look.ends_at is not None for look in looks[first:])
+
+
+def test_runs_that_were_set_aside_take_no_time(tmp_path: Path) -> None:
+    folder = make_folder(lab_of(tmp_path))
+    watch = StatusReader(folder, lambda: STARTS)
+    with folder.journal.lock():
+        folder.journal.note("begun")
+        whole = watch.read()
+        folder.journal.note("set aside", backend="two", why="it burns")
+        less = watch.read()
+    assert whole.left_s is not None
+    assert less.left_s is not None
+    assert less.left_s < 0.6 * whole.left_s
+    assert (less.runs.left, less.runs.set_aside) == (4, 4)
+    assert less.set_aside == {"two": "it burns"}
+
+
+def test_a_look_begins_at_a_journal_that_is_there_already(tmp_path: Path) -> None:
+    lab = lab_of(tmp_path)
+    folder = make_folder(lab)
+    assert StatusReader(folder).read().state == "not begun"
+    folder.journal.note("begun")
+    folder.journal.note("run begun", run=plan_runs(lab)[0].name, backend="one")
+    look = StatusReader(folder).read()
+    assert look.state == "stopped"  # killed: nobody holds the journal
+    assert look.resume == f"plimsoll run --resume {folder.path}"
+    assert look.now is None
+    assert look.ends_at is None
+    folder.journal.note("ended", finished=0, not_done=8)
+    assert StatusReader(folder).read().state == "unfinished"
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        (State, Status.model_fields["state"]),
+        (Activity.model_fields["what"].annotation, Activity.model_fields["what"]),
+    ],
+    ids=["state", "what"],
+)
+def test_a_key_names_all_of_its_values(values: Any, field: FieldInfo) -> None:
+    """Its description is what docs/status.md says of it."""
+    assert re.findall("`([^`]+)`", field.description or "") == [*get_args(values)]
+
+
+def test_the_guesses_are_those_of_the_page() -> None:
+    text = (DOCS / "status.md").read_text(encoding="utf-8")
+    assert f"({MAKE_S:g} s, {BEFORE_S:g} s, {AFTER_S:g} s;" in re.sub(r"\s+", " ", text)
+    assert f"under {FEWEST:,} requests there is none" in text
+
+
+def test_what_a_machine_said_cannot_steer_the_terminal() -> None:
+    runs = Runs(total=1, finished=0, left=0, set_aside=1, failed_tries=3)
+    status = Status(
+        experiment="one",
+        directory="results/one",
+        state="unfinished",
+        begun_at=None,
+        ended_at=None,
+        runs=runs,
+        now=None,
+        last_failure=None,
+        set_aside={"nvme": "\x1b[2J gone\nplimsoll: all is well"},
+        ends_at=None,
+        left_s=None,
+        resume=None,
+        report=None,
+    )
+    shown = lines(status)
+    assert r"\x1b[2J gone\x0aplimsoll: all is well" in shown[-1]
+    assert not any("\x1b" in line or "\n" in line for line in shown)
