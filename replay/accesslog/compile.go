@@ -222,13 +222,6 @@ func compileForwarded(format string, i int) (made op, end int, why string) {
 	return made, end, ""
 }
 
-func delimAfter(format string, i int) byte {
-	if i+1 < len(format) {
-		return format[i+1]
-	}
-	return 0
-}
-
 // markAfterTime finds the skips that directly follow a time, with at most a point or a space between: what they skip
 // may be a fraction of a second or a UTC offset, which goaccess discards and a replay needs.
 func markAfterTime(ops []op) []op {
@@ -375,7 +368,11 @@ const (
 func newOp(letter byte, format string, i int) (made op, known bool) {
 	for _, s := range specifiers {
 		if s.letter == letter {
-			return op{kind: s.kind, spec: letter, unitNS: s.unit.Nanoseconds(), delim: delimAfter(format, i), toEnd: i == len(format)-1}, true
+			made = op{kind: s.kind, spec: letter, unitNS: s.unit.Nanoseconds(), toEnd: i == len(format)-1}
+			if !made.toEnd {
+				made.delim = format[i+1]
+			}
+			return made, true
 		}
 	}
 	return op{}, false

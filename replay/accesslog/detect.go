@@ -166,8 +166,11 @@ func lookalike(lines [][]byte) (label, log string) {
 // doubt says what speaks against the format in a line that it reads: a host that is not a host name, a client that
 // is not an address although an address follows; "" where nothing does.
 func (f *Format) doubt(line []byte, r *Request) string {
-	if strings.HasPrefix(f.log, "%v:%^ ") && !beginsWithPort(line) {
-		return "%v at column 1 is not a host with its port"
+	if strings.HasPrefix(f.log, "%v:%^ ") {
+		word, _, _ := bytes.Cut(line, []byte{' '})
+		if host, port := cutPort(word); port == nil || !isHostName(host) {
+			return "%v at column 1 is not a host with its port"
+		}
 	}
 	if host, _ := cutPort(r.VHost); r.VHost != nil && !isHostName(host) {
 		return "%v is not a host name: " + quoted(r.VHost)
@@ -214,13 +217,6 @@ func plausibleHost(b []byte) bool {
 		}
 	}
 	return true
-}
-
-// beginsWithPort reports whether the first word of a line is a host and its port.
-func beginsWithPort(line []byte) bool {
-	word, _, _ := bytes.Cut(line, []byte{' '})
-	host, port := cutPort(word)
-	return port != nil && isHostName(host)
 }
 
 // cutPort cuts the port off a host; nil where it has none.
@@ -293,7 +289,11 @@ func detectBehindPrefix(lines [][]byte, strict bool) *Format {
 			if err != nil {
 				continue
 			}
-			t := f.tryAddresses(lines)
+			addresses, err := Compile(Spec{Log: f.log, StrictHosts: true}) // clients that are addresses only
+			if err != nil {
+				continue
+			}
+			t := addresses.try(lines)
 			if t.Valid*2 > t.Lines && (t.Valid > most.Valid || t.Valid == most.Valid && t.Fields > most.Fields) {
 				best, most = f, t
 			}
@@ -303,15 +303,6 @@ func detectBehindPrefix(lines [][]byte, strict bool) *Format {
 		}
 	}
 	return nil
-}
-
-// tryAddresses is try, with clients that are addresses only.
-func (f *Format) tryAddresses(lines [][]byte) Trial {
-	only, err := Compile(Spec{Log: f.log, StrictHosts: true})
-	if err != nil {
-		return Trial{}
-	}
-	return only.try(lines)
 }
 
 // formatsFrom returns the formats of a line like Apache's that take the client from a word before the time.

@@ -113,15 +113,11 @@ func (s *harSite) has(host string, status int) bool {
 	return strings.EqualFold(host, s.host)
 }
 
-// isOfSite is false for what the browser itself asks about a certificate.
-func (e *harEntry) isOfSite() bool {
-	return !strings.HasPrefix(e.Response.Content.MimeType, "application/ocsp")
-}
-
 // line returns an entry as a line of a log.
 func (e *harEntry) line(site *harSite) []byte {
 	address, target, ok := splitURL(e.Request.URL)
-	if !ok || !e.isOfSite() || !site.has(address, e.Response.Status) {
+	byBrowser := strings.HasPrefix(e.Response.Content.MimeType, "application/ocsp") // what it asks about a certificate
+	if !ok || byBrowser || !site.has(address, e.Response.Status) {
 		return leftOut
 	}
 	r := recordedRequest{

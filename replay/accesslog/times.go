@@ -100,8 +100,11 @@ func (c timeFormat) read(b []byte, t *timestamp) bool {
 	if !ok || len(rest) > 0 {
 		return false
 	}
-	if f.year == noYear {
-		f.year = c.lastYearOf(f.month, f.day)
+	if f.year == noYear { // the last such day that is not after tomorrow: clocks and zones differ a little
+		f.year = time.Unix(c.today*86400, 0).UTC().Year()
+		if daysFromCivil(f.year, f.month, f.day) > c.today+1 {
+			f.year--
+		}
 	}
 	f.into(t)
 	return true
@@ -109,15 +112,6 @@ func (c timeFormat) read(b []byte, t *timestamp) bool {
 
 // noYear marks a date whose year was not said.
 const noYear = -1
-
-// lastYearOf returns the year of the last such day that is not after tomorrow: clocks and zones differ a little.
-func (c timeFormat) lastYearOf(month, day int) int {
-	year := time.Unix(c.today*86400, 0).UTC().Year()
-	if daysFromCivil(year, month, day) > c.today+1 {
-		year--
-	}
-	return year
-}
 
 // readEpoch reads a whole number of units since the epoch, perSecond of which make a second.
 func readEpoch(b []byte, perSecond uint64, t *timestamp) bool {

@@ -179,25 +179,20 @@ func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *tr
 		}
 	})
 	dir.Update(func(r *record.Run) {
-		r.Settings = c.settings(l, served)
+		var from []string
+		for _, log := range l.Facts() {
+			from = append(from, filepath.Base(log.Path))
+		}
+		r.Settings = map[string]any{
+			"imported_from": from, "log_times_are": l.TimesAre(), "durations_multiple_of_us": float64(served.Finest) / 1e3,
+			"given_up_by_visitors": served.GivenUp,
+		}
 		if served.Records > 0 {
 			r.LogStart = record.Instant{Time: time.Unix(0, served.FirstNS)}
 			r.EndedAt = record.Instant{Time: time.Unix(0, served.LastNS)}
 		}
 	})
 	return err
-}
-
-// settings are what run.json says of the import beside the load.
-func (c *Import) settings(l *traffic.Logs, served *traffic.ImportedLog) map[string]any {
-	var from []string
-	for _, log := range l.Facts() {
-		from = append(from, filepath.Base(log.Path))
-	}
-	return map[string]any{
-		"imported_from": from, "log_times_are": l.TimesAre(), "durations_multiple_of_us": float64(served.Finest) / 1e3,
-		"given_up_by_visitors": served.GivenUp,
-	}
 }
 
 // imported is what --json prints, as plimsoll's other imports do.

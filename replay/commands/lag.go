@@ -4,7 +4,6 @@ package commands
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -56,22 +55,20 @@ func (c *Lag) Run(s cli.Streams) error {
 		return cli.Usage(fmt.Errorf("--duration: %s is out of range, give %s to %s", c.Duration, lagLeast, lagLongest))
 	}
 	result := summarizeLag(punctual.MeasureLateness(c.Duration, lagApart), c.Duration)
-	if err := result.print(s.Out, c.JSON); err != nil {
+	var err error
+	if c.JSON {
+		err = cli.PrintJSON(s.Out, result)
+	} else {
+		_, err = fmt.Fprintf(s.Out, "woke %d times in %g s; late by p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, at most %.3f ms\n",
+			result.Wakes, result.DurationS, result.LagMS.P50, result.LagMS.P99, result.LagMS.P999, result.LagMS.Max)
+	}
+	if err != nil {
 		return err
 	}
 	if !result.InTime {
 		return fmt.Errorf("late by more than %g ms at p99.9: runs on this machine may be marked generator_limited; free its processors, or use another", lagMostMS)
 	}
 	return nil
-}
-
-func (r lagResult) print(out io.Writer, asJSON bool) error {
-	if asJSON {
-		return cli.PrintJSON(out, r)
-	}
-	_, err := fmt.Fprintf(out, "woke %d times in %g s; late by p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms, at most %.3f ms\n",
-		r.Wakes, r.DurationS, r.LagMS.P50, r.LagMS.P99, r.LagMS.P999, r.LagMS.Max)
-	return err
 }
 
 // summarizeLag returns the exact percentiles of how late a thread woke, in nanoseconds, and whether that is in time.

@@ -89,12 +89,19 @@ func (c *Origin) serve(ctx context.Context, s cli.Streams) error {
 	if endShow(); err != nil {
 		return cli.Usage(err)
 	}
-	warn(s.Err, catalog.Stats())
-
+	stats := catalog.Stats()
+	if stats.InMemory > 0 {
+		fmt.Fprintf(s.Err, "replay origin: %d files beyond --max-bytes are served from memory and do not touch the disk\n", stats.InMemory)
+	}
+	if stats.Forgotten > 0 {
+		fmt.Fprintf(s.Err, "replay origin: %d requests for targets beyond --max-targets will get 404\n", stats.Forgotten)
+	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return cli.Usage(fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT",
-			c.Listen, systemError(err)))
+		if call := new(os.SyscallError); errors.As(err, &call) {
+			err = call.Err // without the words about sockets
+		}
+		return cli.Usage(fmt.Errorf("cannot listen on %s: %w: choose another --listen HOST:PORT", c.Listen, err))
 	}
 	var certificate *tls.Certificate
 	if c.TLS {
@@ -106,7 +113,7 @@ func (c *Origin) serve(ctx context.Context, s cli.Streams) error {
 	ready := struct {
 		Listening string `json:"listening"`
 		origin.Stats
-	}{l.Addr().String(), catalog.Stats()}
+	}{l.Addr().String(), stats}
 	if err := json.NewEncoder(s.Out).Encode(ready); err != nil {
 		return err
 	}
@@ -145,24 +152,4 @@ func (c *Origin) readLogs(ctx context.Context, s cli.Streams, catalog *origin.Ca
 		return cli.Usage(err)
 	}
 	return nil
-}
-
-// warn says what the origin will not serve as the log has it.
-func warn(w io.Writer, stats origin.Stats) {
-	if stats.InMemory > 0 {
-		fmt.Fprintf(w, "replay origin: %d files beyond --max-bytes are served from memory and do not touch the disk\n",
-			stats.InMemory)
-	}
-	if stats.Forgotten > 0 {
-		fmt.Fprintf(w, "replay origin: %d requests for targets beyond --max-targets will get 404\n", stats.Forgotten)
-	}
-}
-
-// systemError returns the system's error without the words about sockets around it.
-func systemError(err error) error {
-	var call *os.SyscallError
-	if errors.As(err, &call) {
-		return call.Err
-	}
-	return err
 }

@@ -80,7 +80,12 @@ func (c *Parse) Run(s cli.Streams) error {
 		return cli.Usage(err)
 	}
 	if !c.Quiet {
-		showRejects(s.Err, logs.Paths(), rejected, totals.Counts)
+		for _, r := range rejected {
+			fmt.Fprintf(s.Err, "%s:%d: rejected: %v\n", cli.Printable(logs.Paths()[r.File]), r.Line, r.Mismatch)
+		}
+		if shown := uint64(len(rejected)); shown > 0 && totals.Failed > shown {
+			fmt.Fprintf(s.Err, "and %d more rejected lines\n", totals.Failed-shown)
+		}
 		if text := format.Warning(); text != "" {
 			fmt.Fprintln(s.Err, text)
 		}
@@ -112,16 +117,6 @@ func (c *Parse) open(stdin io.Reader) (*accesslog.Source, *accesslog.Format, err
 		return nil, nil, cli.Usage(err)
 	}
 	return logs, format, nil
-}
-
-// showRejects shows the first lines that are not requests, with nothing in them that could harm a terminal.
-func showRejects(w io.Writer, paths []string, rejected []accesslog.Reject, counts accesslog.Counts) {
-	for _, r := range rejected {
-		fmt.Fprintf(w, "%s:%d: rejected: %v\n", cli.Printable(paths[r.File]), r.Line, r.Mismatch)
-	}
-	if more := counts.Failed - min(counts.Failed, uint64(len(rejected))); more > 0 && len(rejected) > 0 {
-		fmt.Fprintf(w, "and %d more rejected lines\n", more)
-	}
 }
 
 // showTimes shows which time stamps a replay would not follow.
@@ -246,7 +241,8 @@ func appendText(b []byte, key string, value []byte) []byte {
 		case r == '"' || r == '\\':
 			b = append(b, '\\', byte(r))
 		case r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0x2028 && r <= 0x202e || r == '<' || r == '>' || r == '&':
-			b = appendUnicode(b, r)
+			const hex = "0123456789abcdef"
+			b = append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 		default:
 			b = append(b, value[i:i+n]...)
 		}
@@ -258,9 +254,4 @@ func appendText(b []byte, key string, value []byte) []byte {
 	}
 	b = append(append(append(b, `,"`...), key...), `_base64":"`...)
 	return append(base64.StdEncoding.AppendEncode(b, value), '"')
-}
-
-func appendUnicode(b []byte, r rune) []byte {
-	const hex = "0123456789abcdef"
-	return append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 }

@@ -107,13 +107,6 @@ func (p *maxLoop) give(slot uint32) {
 	p.wake()
 }
 
-func (p *maxLoop) takeGiven() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free = append(p.free, p.given...)
-	p.given = nil
-}
-
 func (p *maxLoop) countLeft(ctx context.Context) uint64 {
 	var n uint64
 	p.stock.once.Do(func() { n = p.stock.attempts.count(ctx) })
@@ -131,7 +124,9 @@ func (p *maxLoop) Next(now int64) (*exchange.Attempt, int64) {
 		again = p.resting[0].untilNS
 	}
 	if len(p.free) == 0 {
-		p.takeGiven()
+		p.mu.Lock()
+		p.free, p.given = append(p.free, p.given...), nil
+		p.mu.Unlock()
 	}
 	if len(p.free) == 0 {
 		return nil, again

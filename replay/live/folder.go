@@ -124,7 +124,10 @@ func (f *Folder) take(directory string) error {
 	if run.isOver() {
 		return err
 	}
-	of := kind{label(run.facts.Scenario), label(deref(run.facts.Backend))}
+	of := kind{label(run.facts.Scenario), ""}
+	if run.facts.Backend != nil {
+		of.backend = label(*run.facts.Backend)
+	}
 	if f.series[of] == nil {
 		f.series[of] = newSeries(prometheus.WrapRegistererWith(prometheus.Labels{"scenario": of.scenario, "backend": of.backend}, f.registry))
 	}
@@ -138,13 +141,6 @@ func (f *Folder) take(directory string) error {
 		}
 	}
 	return err
-}
-
-func deref(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }
 
 // CheckFolder says what to do about a folder that cannot be looked into.

@@ -221,7 +221,7 @@ func (s *Site) ask(ctx context.Context, session *session, at, body string) (answ
 	}
 	request.Host = s.host()
 	request.Header.Set("User-Agent", "plimsoll")
-	request.Header.Set("Referer", s.scheme()+"://"+s.host()+s.Login.String())
+	request.Header.Set("Referer", s.Target.Scheme()+"://"+s.host()+s.Login.String())
 	if body != "" {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -242,13 +242,6 @@ func (s *Site) ask(ctx context.Context, session *session, at, body string) (answ
 	return answer{
 		response.StatusCode, response.Header.Get("Location"), session.take(session.place(own), response.Header["Set-Cookie"]), page,
 	}, nil
-}
-
-func (s *Site) scheme() string {
-	if s.Target.TLS {
-		return "https"
-	}
-	return "http"
 }
 
 // plain takes the address out of an error of the client, which the caller names.

@@ -81,9 +81,9 @@ func (p *Catalog) Add(target []byte, method string, status int, bytes int64) {
 	if known && a.rank <= old.rank && !longer {
 		return
 	}
-	p.forget(old)
+	p.count(old, -1)
 	a.onDisk = a.isFile() && a.size > 0 && p.stats.FileBytes+a.size <= p.limits.Bytes
-	p.count(a)
+	p.count(a, 1)
 	p.answers[key] = a
 }
 
@@ -104,23 +104,14 @@ func (a answer) isFile() bool {
 	return a.rank > failure && (a.status == http.StatusOK || a.status == http.StatusPartialContent)
 }
 
-func (p *Catalog) count(a answer) {
+// count counts an answer (1), or counts it no longer (−1).
+func (p *Catalog) count(a answer, by int) {
 	switch {
 	case a.onDisk:
-		p.stats.Files++
-		p.stats.FileBytes += a.size
+		p.stats.Files += by
+		p.stats.FileBytes += int64(by) * a.size
 	case a.isFile() && a.size > 0:
-		p.stats.InMemory++
-	}
-}
-
-func (p *Catalog) forget(a answer) {
-	switch {
-	case a.onDisk:
-		p.stats.Files--
-		p.stats.FileBytes -= a.size
-	case a.isFile() && a.size > 0:
-		p.stats.InMemory--
+		p.stats.InMemory += by
 	}
 }
 

@@ -76,7 +76,7 @@ func Create(path string, run Run, opts Options) (*Dir, error) {
 		return nil, err
 	}
 	if opts.create == nil {
-		opts.create = createFile
+		opts.create = func(path string) (file, error) { return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) }
 	}
 	if opts.now == nil {
 		opts.now = time.Now

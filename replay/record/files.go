@@ -79,10 +79,6 @@ type file interface {
 	io.Closer
 }
 
-func createFile(path string) (file, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-}
-
 // appendFile is a file that only grows. After its first error it accepts nothing more and keeps that error.
 type appendFile struct {
 	path    string

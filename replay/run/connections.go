@@ -101,23 +101,18 @@ func portsOfAddress() int {
 	return max(0, last-first+1)
 }
 
-// checkPorts refuses source addresses that have too few ports for the connections that the run cannot do without.
+// checkPorts refuses source addresses that have too few ports for the connections that the run cannot do without. To the
+// addresses that it asks for one is added, since clients are not spread evenly over them at each instant.
 func (c *Settings) checkPorts(from target.Sources) error {
 	flag, _, least := c.connectionsFlag()
-	if each := portsOfAddress(); each > 0 && least > each*max(1, from.Len()) {
-		return errors.New(tooFewPorts(flag, least, each, from.Len()))
+	each := portsOfAddress()
+	if each == 0 || least <= each*max(1, from.Len()) {
+		return nil
 	}
-	return nil
-}
-
-// tooFewPorts says that the source addresses do not have the ports for what a flag asks for, and what to do. To the
-// addresses that it names one is added, since clients are not spread evenly over them at each instant.
-func tooFewPorts(flag string, connections, each, addresses int) string {
 	have := "without --source-address there is one"
-	if addresses > 0 {
-		have = fmt.Sprintf("--source-address gives %d", addresses)
+	if from.Len() > 0 {
+		have = fmt.Sprintf("--source-address gives %d", from.Len())
 	}
-	enough := (connections+each-1)/each + 1
-	return fmt.Sprintf("%s %d needs as many ports, of which an address has %d to one server (net.ipv4.ip_local_port_range), and %s; give %d addresses of this machine or more (--source-address 10.0.0.0/28; on loopback 127.0.0.0/16), widen the range, or give fewer",
-		flag, connections, each, have, enough)
+	return fmt.Errorf("%s %d needs as many ports, of which an address has %d to one server (net.ipv4.ip_local_port_range), and %s; give %d addresses of this machine or more (--source-address 10.0.0.0/28; on loopback 127.0.0.0/16), widen the range, or give fewer",
+		flag, least, each, have, (least+each-1)/each+1)
 }

@@ -106,26 +106,15 @@ func (r *Replay) prepare(ctx context.Context, s cli.Streams) (err error) {
 // warnAhead says before the run what will not be as requested.
 func (r *Replay) warnAhead() {
 	_, requests := r.traffic.Expected()
-	warnings := r.traffic.Warnings()
-	if text := r.logs.VisitorWarning(); text != "" {
-		warnings = append(warnings, text)
-	}
-	if text := r.logs.ApartText(); text != "" {
-		warnings = append(warnings, text)
-	}
-	if text := r.setup.census.Warning(r.command.ConnectionsPerClient); text != "" {
-		warnings = append(warnings, text)
-	}
-	if text := r.command.filesWarning(requests); text != "" {
-		warnings = append(warnings, text)
-	}
+	warnings := append(r.traffic.Warnings(), r.logs.VisitorWarning(), r.logs.ApartText(),
+		r.setup.census.Warning(r.command.ConnectionsPerClient), r.command.filesWarning(requests))
 	for _, limit := range r.setup.limits {
-		if text := limit.Doubt(r.mostRequests()); text != "" {
-			warnings = append(warnings, text)
-		}
+		warnings = append(warnings, limit.Doubt(r.mostRequests()))
 	}
 	for _, text := range warnings {
-		cli.Warn(r.warn, text)
+		if text != "" {
+			cli.Warn(r.warn, text)
+		}
 	}
 }
 
@@ -193,11 +182,15 @@ func (r *Replay) Execute(stop, abort context.Context) (record.Status, string) {
 
 func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	c, t := r.command, r.traffic
+	var recorder exchange.Recorder = r.Dir
+	if r.Watch != nil {
+		recorder = tee{r.Dir, r.Watch}
+	}
 	e := engine.New(r.target, r.setup.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(),
 		PerClient: c.ConnectionsPerClient, Warmup: c.Warmup, KeepGoing: c.KeepGoing,
 		Revalidates: &t.Revalidates, Sessions: r.sessions, StartAt: r.setup.StartAt, Connections: &r.connections,
-	}, r.recorder(), abort)
+	}, recorder, abort)
 	switch {
 	case c.Users > 0:
 		return e.Users(stop, t.Visits(), c.Users, c.rampUp(), c.Duration, uint64(c.Seed))
@@ -205,13 +198,6 @@ func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 		return e.Max(stop, t.Unpaced(), c.Connections, c.Duration)
 	}
 	return e.Open(stop, t.Paced())
-}
-
-func (r *Replay) recorder() exchange.Recorder {
-	if r.Watch == nil {
-		return r.Dir
-	}
-	return tee{r.Dir, r.Watch}
 }
 
 // tee is a directory whose records go to a second receiver too.

@@ -144,7 +144,9 @@ func (c *Settings) Check() (*Setup, error) {
 	wrong.CheckNames(c.Backend, c.Repeat)
 	c.checkPace(&wrong)
 	wrong.Note(c.checkFiles())
-	wrong.Note(c.checkTarget())
+	if c.Target != "" || c.given["target"] {
+		wrong.Note(target.Validate(c.Target, c.ConnectTo))
+	}
 	wrong.Note(cli.CheckOut(c.Out))
 	wrong.Note(c.checkMetrics())
 	s.plan.From, s.plan.To = wrong.Period(c.From, c.To)

@@ -43,14 +43,6 @@ func (c *Settings) target(ctx context.Context, setup *Setup, s cli.Streams, l *t
 	return to, stop, nil
 }
 
-// checkTarget refuses what cannot be a target, before any log is read.
-func (c *Settings) checkTarget() error {
-	if c.Target == "" && !c.given["target"] {
-		return nil
-	}
-	return target.Validate(c.Target, c.ConnectTo)
-}
-
 // startOrigin runs `replay origin` as a separate process, so that its work is not the generator's, and waits until it
 // listens. It ends with its standard input, and so with this process, however this process ends.
 func (c *Settings) startOrigin(ctx context.Context, s cli.Streams, l *traffic.Logs) (base string, stop func(), err error) {

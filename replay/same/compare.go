@@ -122,7 +122,12 @@ func (c *Comparison) compare(ctx context.Context, path string) {
 		}
 	}
 	if ctx.Err() == nil {
-		c.report(page)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if page.verdict.outcome == differs {
+			c.differ++
+		}
+		c.Found(page)
 	}
 }
 
@@ -137,15 +142,6 @@ func (c *Comparison) again(v verdict, look int) bool {
 		return look == 1 && v.kind != Bytes && v.kind != Image && c.differ < maxRechecks
 	}
 	return true
-}
-
-func (c *Comparison) report(p Page) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p.verdict.outcome == differs {
-		c.differ++
-	}
-	c.Found(p)
 }
 
 // noteSilence ends the comparison once a side has been silent for long.

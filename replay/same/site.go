@@ -46,15 +46,11 @@ type Site struct {
 
 // NewSite returns a side. The headers are sent with each request.
 func NewSite(to *target.Target, headers http.Header, how FetchOptions) *Site {
-	scheme := "http"
-	if to.TLS {
-		scheme = "https"
-	}
 	client := to.Transport(to.Host, how.Timeout)
 	client.DisableCompression, client.IdleConnTimeout = true, 30*time.Second
 	client.MaxIdleConnsPerHost, client.MaxConnsPerHost = how.Connections, how.Connections
 	client.MaxResponseHeaderBytes, client.ResponseHeaderTimeout = mostHeadBytes, how.Timeout
-	return &Site{to: to, headers: headers, own: newOwnLinks(scheme, to.Host), how: how, client: client}
+	return &Site{to: to, headers: headers, own: newOwnLinks(to.Scheme(), to.Host), how: how, client: client}
 }
 
 // Close gives back the connections.

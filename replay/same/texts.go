@@ -2,7 +2,10 @@ package same
 
 // Texts, token by token: what varies by itself, and where two of them differ.
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // mask is what varies by itself in a text: which tokens another answer of the same side had otherwise or not at all,
 // and where it had more.
@@ -208,7 +211,7 @@ func tokenEnd(text []byte, at int) int {
 	case isWord(first):
 		for end < len(text) {
 			c := text[end]
-			joins := isSeparator(c) && isDigit(text[end-1]) && end+1 < len(text) && isDigit(text[end+1])
+			joins := strings.IndexByte(".,:-/", c) >= 0 && isDigit(text[end-1]) && end+1 < len(text) && isDigit(text[end+1])
 			if !isWord(c) && !joins {
 				break
 			}
@@ -226,8 +229,6 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 func isWord(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
 }
-
-func isSeparator(c byte) bool { return c == '.' || c == ',' || c == ':' || c == '-' || c == '/' }
 
 // hunk is a stretch in which two sequences differ: a[A0:A1] stands where b[B0:B1] does; one of them may be empty.
 type hunk struct{ A0, A1, B0, B1 int }

@@ -260,7 +260,7 @@ func (t *Traffic) Unpaced() engine.Schedule {
 			if pass.count == 0 {
 				return
 			}
-			if pass.isWhole() && loop == 0 {
+			if loop == 0 && pass.count == uint64(len(pass.requests)) { // all of them were kept
 				source = pass.entries(t.counts, t.skipped)
 			}
 		}
@@ -343,9 +343,6 @@ func (p *firstPass) add(request *exchange.LoggedRequest) {
 		p.requests = append(p.requests, request)
 	}
 }
-
-// isWhole reports whether all requests of the log are there.
-func (p *firstPass) isWhole() bool { return p.count == uint64(len(p.requests)) }
 
 // entries returns the requests once more, and counts the log's other lines once more.
 func (p *firstPass) entries(counts Counter, skipped map[string]uint64) engine.Schedule {

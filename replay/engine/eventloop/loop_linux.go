@@ -97,7 +97,12 @@ func (l *Loop) Run(stop context.Context) {
 	defer context.AfterFunc(stop, l.Wake)()
 	defer context.AfterFunc(l.state.Abort, l.Wake)()
 	for {
-		l.checkEnd(stop)
+		if stop.Err() != nil {
+			l.pool.Stop()
+		}
+		if l.state.Abort.Err() != nil {
+			l.pool.GiveUp(l.clock.Now())
+		}
 		again := l.turn()
 		if l.pool.IsOver() {
 			return
@@ -134,16 +139,6 @@ func (l *Loop) turn() (again int64) {
 		l.sentNS = now
 	}
 	return again
-}
-
-// checkEnd looks whether the run is to end.
-func (l *Loop) checkEnd(stop context.Context) {
-	if stop.Err() != nil {
-		l.pool.Stop()
-	}
-	if l.state.Abort.Err() != nil {
-		l.pool.GiveUp(l.clock.Now())
-	}
 }
 
 // handleEvents deals with what the sockets have. After each, it sends what has become due meanwhile, or possible by an

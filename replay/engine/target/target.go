@@ -157,6 +157,14 @@ func (t *Target) Dial(ctx context.Context, how Dialing) (conn net.Conn, connectN
 	return t.dial(ctx, t.Addresses[0], how)
 }
 
+// Scheme returns that of its URL.
+func (t *Target) Scheme() string {
+	if t.TLS {
+		return "https"
+	}
+	return "http"
+}
+
 // Transport returns a transport whose connections lead to the target alone, whatever a request is addressed to.
 func (t *Target) Transport(host string, timeout time.Duration) *http.Transport {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
