@@ -15,7 +15,6 @@ import dns.rcode
 import dns.rrset
 import pytest
 from click.testing import CliRunner, Result
-from gevent.pywsgi import WSGIServer
 
 from plimsoll.cli import main
 from plimsoll.scenarios.init_clone import (
@@ -30,6 +29,7 @@ from plimsoll.scenarios.init_clone import (
 )
 from plimsoll.scenarios.running.clonelist import Clone, Credentials, credentials, read_config
 from plimsoll.scenarios.running.settings import ChangingSettings
+from tests.support.servers import serve_wsgi
 
 Page = Callable[[dict[str, Any]], tuple[str, list[tuple[str, str]], bytes]]
 
@@ -52,12 +52,8 @@ def site(page: Page) -> Iterator[int]:
         start(status, headers)
         return [body]
 
-    server = WSGIServer(("127.0.0.1", 0), answer, log=None)
-    server.start()
-    try:
-        yield int(server.server_port)
-    finally:
-        server.stop()
+    with serve_wsgi(answer) as url:
+        yield int(url.rpartition(":")[2])
 
 
 @contextmanager

@@ -4,11 +4,9 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import click
@@ -26,6 +24,7 @@ from plimsoll.scenarios.init_clone import init_clone
 from plimsoll.scenarios.running.settings import flag
 from plimsoll.scenarios.scenario import scenario
 from tests.support.programs import DOCS, FIXTURES, ROOT
+from tests.support.servers import serve_wsgi
 
 
 def run(*arguments: str) -> Result:
@@ -269,20 +268,12 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def site() -> Iterator[str]:
     """A site of one page."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/there" else 404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        start("200 OK" if environ["PATH_INFO"] == "/there" else "404 Not Found", [("Content-Length", "0")])
+        return []
 
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with serve_wsgi(answer) as url:
+        yield url
 
 
 def latest(out: Path, name: str) -> Any:

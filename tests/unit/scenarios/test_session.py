@@ -4,10 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from plimsoll.rundir.read import RunDirectory, read_facts
 from plimsoll.scenarios.running.session import Iterations, build_facts, load_of_scenario, session_status
 from plimsoll.scenarios.running.settings import BEGIN_VARIABLE, shapes_no_load
 from tests.support.programs import ROOT
+from tests.support.servers import serve_wsgi
 
 
 @given(total=some.integers(0, 500), shares=some.integers(1, 12))
@@ -237,24 +236,14 @@ def test_a_command_that_may_hold_a_password_stands_as_its_digest() -> None:
 # Beginning: a scenario waits with its first iteration until the lab tells it.
 
 
-class _Page(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"ok")
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
 def site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        start("200 OK", [("Content-Length", "2")])
+        return [b"ok"]
+
+    with serve_wsgi(answer) as url:
+        yield url
 
 
 def started(site: str, out: Path, *words: str) -> subprocess.Popen[bytes]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gevent.pywsgi import WSGIServer
 from gevent.server import StreamServer
 
 from tests.support.programs import ROOT, need
+from tests.support.servers import serve_wsgi
 
 SITE = ROOT / "site"
 _TOOLS = ("sh", "dirname", "id", "timeout", "cat")
@@ -126,13 +126,8 @@ def test_the_site_is_up_when_the_published_port_serves_a_whole_page() -> None:
         start("503 Down" if path == "/down" else "200 OK", [])
         return [b"half a pa" if path == "/half" else b"<html></html>"]
 
-    server = WSGIServer(("127.0.0.1", 0), answer, log=None)
-    server.start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serve_wsgi(answer) as url:
         assert [_serves(url + path) for path in ("/", "/down", "/half")] == [0, 1, 1]
-    finally:
-        server.stop()
     assert _serves(url + "/") == 1, "nobody listens"
 
 

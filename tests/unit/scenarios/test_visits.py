@@ -11,7 +11,6 @@ from typing import Any
 import gevent
 import pytest
 from gevent.event import Event
-from gevent.pywsgi import WSGIServer
 
 from plimsoll.common.errors import OutputError
 from plimsoll.scenarios.running.client import SiteClient
@@ -30,6 +29,7 @@ from plimsoll.scenarios.running.visits import (
     measure_outages,
     page_fetcher,
 )
+from tests.support.servers import serve_wsgi
 
 MS = 1_000_000
 
@@ -164,11 +164,9 @@ def server() -> Iterator[tuple[str, Event, list[str]]]:
         start(status, [*headers, ("Content-Length", str(len(body)))])
         return [body]
 
-    serving = WSGIServer(("127.0.0.1", 0), answer, log=None)
-    serving.start()
-    yield f"http://127.0.0.1:{serving.server_port}", held, asked
-    held.set()
-    serving.stop()
+    with serve_wsgi(answer) as url:
+        yield url, held, asked
+        held.set()
 
 
 @pytest.fixture
