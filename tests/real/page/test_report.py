@@ -1,6 +1,7 @@
-"""The newer figures in a real browser: quiet, light and dark, wide and narrow, on paper; deaf to names."""
+"""The report in a real browser: its figures, read at any width, downloaded, on paper, folded, as files."""
 
 import csv
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,19 +9,18 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from plimsoll.analysis.page.shell import draw_pictures
 from plimsoll.analysis.report import make_report
 from tests.support.chromium import Opened
 from tests.support.experiment import (
     add_arc,
-    add_events,
-    cell,
     cells,
     write_cells,
     write_experiment,
+    write_many,
     write_scripted_experiment,
 )
-from tests.support.pages import HOSTILE
-from tests.support.rundir import records, write_run
+from tests.support.pages import figures_of, write_hostile_experiment
 
 WIDE: Any = {"width": 1300, "height": 900}
 
@@ -155,32 +155,118 @@ def test_a_backend_is_hidden_with_bars_and_points(opened: Opened) -> None:
     opened.until("document.querySelectorAll('#figure-phases-3 .scatterlayer .point').length === 18")
 
 
-def test_nothing_of_hostile_steps_measures_and_volumes_is_executed(browser: Browser, tmp_path: Path) -> None:
-    for number in range(2):
-        run = write_run(
-            tmp_path / str(number),
-            records(1200, route=[n % 3 for n in range(1200)]),
-            routes=HOSTILE[:3],
-            scenario=HOSTILE[0],
-            backend=f"{HOSTILE[1]}{number}",
-            logs=[],
-        )
-        names = [*HOSTILE, *(f"phase: {name}" for name in HOSTILE), *(f"lcp: {name}" for name in HOSTILE)]
-        for name in names:
-            add_events(run, {"t_ns": 1, "event": "measure", "name": name, "value": 5.0, "unit": "ms"})
-        add_events(run, {"t_ns": 1, "event": "measure", "name": HOSTILE[2], "value": 1, "unit": HOSTILE[0]})
-        add_events(run, {"t_ns": 1, "event": "measure", "name": HOSTILE[0], "value": "x", "unit": "ms"})
-    write_cells(tmp_path / "fileio.jsonl", [cell(name, name, 1) for name in HOSTILE])
-    report = make_report([tmp_path]).path
-    opened = Opened(browser, report, viewport={"width": 1300, "height": 900})
-    for summary in opened.page.locator("main details > summary:visible").all():
-        summary.click()
-    assert opened.page.locator(".plot").count() >= 5
-    for figure in opened.page.locator(".plot").all():
-        figure.scroll_into_view_if_needed()
-        figure.hover()
-    assert opened.page.evaluate("window.owned") is None
-    assert opened.page.locator("main img, main a, main iframe, .plot a").count() == 0
+def test_the_switch_changes_the_scale_and_stays_when_the_colours_change(
+    browser: Browser, busy_run: Path
+) -> None:
+    page = make_report([busy_run]).path
+    opened = Opened(browser, page, color_scheme="light", viewport=WIDE)
+    scale = "document.getElementById('figure-tail').layout.yaxis.type"
+    for wanted in ("log", "linear", "log"):
+        opened.page.click(f"button[data-figure=tail][data-scale={wanted}]")
+        opened.until(f"{scale} === '{wanted}'")
+    opened.page.emulate_media(color_scheme="dark")
+    opened.until("document.getElementById('figure-tail').layout.font.color === '#e6ebf2'")
+    assert opened.page.evaluate(scale) == "log"
     assert opened.complaints == []
-    assert opened.requests == [report.as_uri()]
+    assert opened.page.pdf().startswith(b"%PDF"), "and it prints"
+    assert opened.complaints == []
     opened.page.close()
+
+
+def test_a_backend_is_hidden_and_shown_by_its_place_in_the_legend(browser: Browser, tmp_path: Path) -> None:
+    write_experiment(tmp_path)
+    opened = Opened(browser, make_report([tmp_path]).path, viewport=WIDE)
+    page = opened.page
+    page.locator("#figure-scatter-0").scroll_into_view_if_needed()
+    all_points = page.locator("#figure-scatter-0 .scatterlayer .point").count()
+    hidden = (
+        "document.getElementById('figure-scatter-0')._fullData"
+        ".filter((trace) => trace.visible === 'legendonly').length"
+    )
+    page.locator("#figure-scatter-0 .legendtoggle").first.click()
+    opened.until(f"{hidden} >= 5")
+    assert page.locator("#figure-scatter-0 .scatterlayer .point").count() < all_points
+    for scale in ("linear", "log"):
+        page.click(f"button[data-figure=scatter-0][data-scale={scale}]")
+        opened.until(f"document.getElementById('figure-scatter-0').layout.yaxis.type === '{scale}'")
+    below = "document.getElementById('figure-scatter-0').layout.yaxis2.type"
+    assert page.evaluate(below) == "linear", "what is below has a scale of its own"
+    assert opened.complaints == []
+    page.close()
+
+
+@pytest.mark.slow
+def test_many_runs_open_and_unfold_without_a_word(browser: Browser, tmp_path: Path) -> None:
+    many = make_report(write_many(tmp_path, 50))
+    opened = Opened(browser, many.path, color_scheme="dark", viewport={"width": 390, "height": 844})
+    page = opened.page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("#headline table:visible").count() == 0
+    page.locator("#headline summary").first.click()
+    assert page.locator("#headline tbody tr:visible").count() == 50
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.locator(".runs-of-backend > summary").first.click()
+    assert page.locator(".runs-of-backend > details:visible").count() == 50
+    page.locator(".runs-of-backend > details > summary").first.click()
+    assert page.locator(".runs-of-backend .facts:visible").count() == 1
+    assert opened.complaints == []
+    page.close()
+
+
+# Its figures as files, drawn by Chromium.
+
+
+def test_the_page_draws_its_own_figures_as_files(browser: Browser, tmp_path: Path) -> None:
+    write_experiment(tmp_path / "a b", 1)
+    made = make_report([tmp_path / "a b"])
+    files = draw_pictures(made.path, ["svg", "png"])
+    keys = figures_of(made).keys()
+    assert {path.name for path in files} == {f"{key}.{kind}" for key in keys for kind in ("svg", "png")}
+    for path in files:
+        assert path.parent == tmp_path / "a b" / "report-figures"
+        if path.suffix == ".png":
+            assert path.read_bytes().startswith(b"\x89PNG")
+            continue
+        root = parsed(path)
+        assert root.tag.endswith("svg")
+        assert root.get("width") == "1000"
+        ground = next(iter(root))
+        assert "rgb(255, 255, 255)" in (ground.get("style") or ""), "white, whatever the reader's scheme"
+        text = path.read_text(encoding="utf-8")
+        assert "Arial" in text
+        assert "var(--" not in text
+    svg = (tmp_path / "a b" / "report-figures" / "scatter-0.svg").read_text(encoding="utf-8")
+    assert "while zfs send runs" in svg, "a figure by itself says what it is"
+
+
+def test_pictures_of_a_hostile_experiment_hold_text_only(browser: Browser, tmp_path: Path) -> None:
+    write_hostile_experiment(tmp_path)
+    made = make_report([tmp_path], tmp_path / "report.html")
+    for path in draw_pictures(made.path, ["svg"]):
+        for element in parsed(path).iter():
+            assert element.tag.rpartition("}")[2] not in {"script", "a", "foreignObject", "iframe"}
+            assert not [name for name in element.keys() if name.lower().startswith("on")]  # noqa: SIM118
+
+
+def test_the_button_downloads_svg_by_a_plain_name(browser: Browser, tmp_path: Path) -> None:
+    write_experiment(tmp_path, 1, experiment='<b>../"Disks" & more')
+    made = make_report([tmp_path])
+    opened = Opened(browser, made.path, color_scheme="dark", viewport=WIDE)
+    opened.page.locator("#figure-scatter-0").hover()
+    buttons = opened.page.locator("#figure-scatter-0 .modebar-btn").evaluate_all(
+        "all => all.map(one => one.dataset.title)"
+    )
+    assert buttons == ["Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes", "Download as SVG"], (
+        "none that would send what was measured anywhere"
+    )
+    with opened.page.expect_download() as download:
+        opened.page.locator("#figure-scatter-0 [data-title='Download as SVG']").click()
+    assert download.value.suggested_filename == "experiment-b-disks-more-2-runs-plimsoll-scatter-0.svg"
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert "#e6ebf2" not in text, "not the dark page's letters"
+    assert opened.complaints == []
+    opened.page.close()
+
+
+def parsed(path: Path) -> ElementTree.Element:
+    return ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 our own
