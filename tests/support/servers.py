@@ -7,8 +7,9 @@ import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +249,53 @@ def make_pair(folder: Path, name: str) -> tuple[Path, Path]:
     cert.chmod(0o644)
     key.chmod(0o600)
     return cert, key
+
+
+Reply = tuple[int, bytes] | tuple[int, bytes, Mapping[str, str]]  # status, body, headers; a page has none
+Respond = Callable[[str, str, bytes], Reply | None]
+
+
+@contextmanager
+def serve_http(answer: Respond, certificate: Path | None = None) -> Iterator[str]:
+    """A small server, and where it is. It is asked by method, path and body; None hangs up."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            reply = answer(self.command, self.path, body)
+            if reply is None:
+                self.close_connection = True
+                return
+            self.send_response(reply[0])
+            further = reply[2] if len(reply) == 3 else {"Content-Type": "text/html"}
+            for header in {"Content-Length": str(len(reply[1])), **further}.items():
+                self.send_header(*header)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(reply[1])
+
+        do_HEAD = do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def of_files(files: Mapping[str, bytes]) -> Respond:
+    """A site of these files by path, and 404 elsewhere."""
+
+    def answer(_: str, path: str, __: bytes) -> Reply:
+        body = files.get(path.partition("?")[0])
+        return (404, b"") if body is None else (200, body)
+
+    return answer
