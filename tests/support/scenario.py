@@ -11,11 +11,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 
@@ -23,7 +24,8 @@ from plimsoll import scenarios as registry
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.scenarios.running.client import SentRequest, SiteClient
 from plimsoll.scenarios.running.settings import ScenarioSettings
-from tests.support.programs import LONGEST_S, PLIMSOLL, ROOT, eventually
+from tests.support.chromium import quiet_network
+from tests.support.programs import LONGEST_S, PLIMSOLL, ROOT, eventually, free_port
 from tests.support.rundir import load_records
 from tests.support.site import PASSWORD
 
@@ -113,6 +115,49 @@ def ran(
     return ended(started(scenario, url, out, *args, user=user, password=password), out)
 
 
+def start_locust(scenario: str, *args: str) -> "subprocess.Popen[str]":
+    """Locust with a scenario of this checkout, or with a script: its path without `.py`."""
+    return subprocess.Popen(
+        [str(LOCUST), "-f", str(ROOT / "scenarios" / f"{scenario}.py"), *args],
+        env=account(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def start_headless(scenario: str, url: str, out: Path, *args: str) -> "subprocess.Popen[str]":
+    return start_locust(scenario, "--headless", "--only-summary", "--host", url, "--out", str(out), *args)
+
+
+def start_master(scenario: str, url: str, out: Path, *args: str) -> tuple["subprocess.Popen[str]", int]:
+    """A master that waits for two workers, and its port."""
+    port = free_port()
+    where = ("--master", "--master-bind-port", str(port), "--expect-workers", "2")
+    return start_headless(scenario, url, out, *where, *args), port
+
+
+@contextmanager
+def workers(scenario: str, port: int) -> Iterator[list["subprocess.Popen[str]"]]:
+    """Two of them until the end of the block; their output is nobody's."""
+    with ExitStack() as stack:
+        found = []
+        for _ in range(2):
+            worker = start_locust(scenario, "--worker", "--master-port", str(port))
+            stack.callback(worker.communicate)
+            stack.callback(worker.kill)
+            Thread(target=worker.stdout.read if worker.stdout else str, daemon=True).start()
+            found.append(worker)
+        yield found
+
+
+def run_with_workers(scenario: str, url: str, out: Path, *args: str) -> Ran:
+    """What a master with two workers does."""
+    master, port = start_master(scenario, url, out, *args)
+    with workers(scenario, port):
+        return ended(master, out)
+
+
 def wait_for_step(process: "subprocess.Popen[str]", out: Path, step: str, times: int = 1) -> None:
     """Waits until a running scenario has recorded a step."""
 
@@ -200,6 +245,25 @@ def visit(target: str, out: Path, *options: str) -> subprocess.CompletedProcess[
         check=False,
         cwd=ROOT,
     )
+
+
+def run_browser(
+    target: str,
+    out: Path,
+    *options: str,
+    user: str = "author",
+    password: str = PASSWORD,
+    port: int | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Days of an author, on a network that nothing disturbs. `port`: the site's, if not the target's."""
+    line = [sys.executable, "-m", "plimsoll", "scenario", "browser", "--target", target, "--out", str(out)]
+    with quiet_network(port or urlsplit(target).port) as quiet:
+        return quiet.run(
+            [*line, "--user", user, "--i-may-change-this-site", "--timeout-s", "60", *options],
+            timeout_s=600,
+            cwd=ROOT,
+            env=os.environ | {"PLIMSOLL_PASSWORD": password},
+        )
 
 
 def facts_of(run: Path) -> dict[str, Any]:

@@ -93,6 +93,13 @@ class Site:
     def browser(self) -> Browser:
         return Browser(self.url)
 
+    def answers(self) -> bool:
+        """Whether it shows a page that no cache answers."""
+        try:
+            return self.browser().ask("/wp-login.php").status == 200
+        except OSError:
+            return False
+
     def facts(self) -> dict[str, Any]:
         """What `site.json` says."""
         found: dict[str, Any] = json.loads((self.folder / "site.json").read_text())

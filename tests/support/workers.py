@@ -10,7 +10,6 @@ _TOGETHER = {
     "sites": (
         "tests/real/replay/test_members.py",
         "tests/real/scenarios/test_browser_scenario.py",
-        "tests/real/scenarios/test_locust_workers.py",
         "tests/real/scenarios/test_save_article.py",
         "tests/real/scenarios/test_upload_images.py",
         "tests/real/scenarios/test_visitors.py::test_visitors_read_a_wordpress",

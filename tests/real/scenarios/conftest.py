@@ -1,4 +1,4 @@
-"""Fixtures of scenarios on k6."""
+"""Fixtures of scenarios on k6 and in Chromium."""
 
 import os
 import socket
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.scenarios.browser import chromium_program
 from plimsoll.scenarios.k6.build import k6_program
 from tests.support.programs import need
 
@@ -17,6 +18,13 @@ def k6() -> Path:
     if not os.environ.get("PLIMSOLL_K6"):
         need("go")
     return k6_program(print)[0]
+
+
+@pytest.fixture(scope="session")
+def browser_programs(k6: Path) -> None:
+    """What authors in a browser need."""
+    need("chromium")
+    assert chromium_program(None)
 
 
 @pytest.fixture

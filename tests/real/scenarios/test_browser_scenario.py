@@ -4,11 +4,8 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,11 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.scenarios.browser import chromium_program
-from plimsoll.scenarios.k6.build import k6_program
-from tests.support.chromium import quiet_network
-from tests.support.programs import LONGEST_S, ROOT, free_port, need
+from tests.support.programs import LONGEST_S, ROOT, free_port
 from tests.support.rundir import load_records
+from tests.support.scenario import run_browser
+from tests.support.servers import Reply, serve_http
 from tests.support.site import PASSWORD, Site
 
 STEPS = (
@@ -38,33 +34,7 @@ STEPS = (
 )
 
 
-@pytest.fixture(scope="session", autouse=True)
-def programs() -> None:
-    """The pinned k6, built where it was not, and a Chromium."""
-    need("chromium")
-    assert chromium_program(None)
-    if not os.environ.get("PLIMSOLL_K6"):
-        need("go")
-    k6_program(print)
-
-
-def day(
-    target: str,
-    out: Path,
-    *options: str,
-    user: str = "author",
-    password: str = PASSWORD,
-    port: int | None = None,
-) -> subprocess.CompletedProcess[str]:
-    """Days of an author, on a network that nothing disturbs. `port`: the site's, if not the target's."""
-    line = [sys.executable, "-m", "plimsoll", "scenario", "browser", "--target", target, "--out", str(out)]
-    with quiet_network(port or urlsplit(target).port) as quiet:
-        return quiet.run(
-            [*line, "--user", user, "--i-may-change-this-site", "--timeout-s", "60", *options],
-            timeout_s=600,
-            cwd=ROOT,
-            env=os.environ | {"PLIMSOLL_PASSWORD": password},
-        )
+pytestmark = pytest.mark.usefixtures("browser_programs")
 
 
 def read(path: Path) -> Any:
@@ -82,13 +52,13 @@ def test_two_authors_write_on_a_clone_that_answers_under_the_sites_name(
 ) -> None:
     port = urlsplit(site_block.url).port
     options = ("--connect-to", f"127.0.0.1:{port}", "--users", "2", "--iterations", "2")
-    done = day("http://blog.example", tmp_path, *options, port=port)
+    done = run_browser("http://blog.example", tmp_path, *options, port=port)
     run = the_day_was_whole(site_block, done, tmp_path, days=2)
     assert set(load_records(run.path)["client"].tolist()) == {1, 2}
 
 
 def test_days_begin_until_the_time_is_up_and_none_is_cut_off(site_classic: Site, tmp_path: Path) -> None:
-    done = day(site_classic.url, tmp_path, "--duration-s", "2")
+    done = run_browser(site_classic.url, tmp_path, "--duration-s", "2")
     run = the_day_was_whole(site_classic, done, tmp_path, days=1)
     assert not read(run.path / "summary.json")["requests"]["skipped"].get("dropped_iterations")
 
@@ -151,7 +121,7 @@ def nowhere(secret: str, folder: Path) -> bool:
 
 
 def test_a_wrong_password_is_named_and_kept_secret(site_block: Site, tmp_path: Path) -> None:
-    done = day(site_block.url, tmp_path, "--iterations", "3", password="not-the-password")  # noqa: S106
+    done = run_browser(site_block.url, tmp_path, "--iterations", "3", password="not-the-password")  # noqa: S106
     run = tmp_path / "latest"
     assert done.returncode == 1
     assert read(run / "run.json")["status"] == "failed"
@@ -163,7 +133,7 @@ def test_a_wrong_password_is_named_and_kept_secret(site_block: Site, tmp_path: P
 
 
 def test_who_may_not_write_is_told(site_classic: Site, tmp_path: Path) -> None:
-    done = day(site_classic.url, tmp_path, user="subscriber")
+    done = run_browser(site_classic.url, tmp_path, user="subscriber")
     run = tmp_path / "latest"
     assert done.returncode == 1
     assert read(run / "run.json")["status"] == "failed"
@@ -172,58 +142,33 @@ def test_who_may_not_write_is_told(site_classic: Site, tmp_path: Path) -> None:
 
 
 def test_nobody_there_is_a_failed_run(tmp_path: Path) -> None:
-    done = day(f"http://127.0.0.1:{free_port()}", tmp_path, port=free_port())
+    done = run_browser(f"http://127.0.0.1:{free_port()}", tmp_path, port=free_port())
     assert done.returncode == 1
     facts = read(tmp_path / "latest" / "run.json")
     assert facts["status"] == "failed"
     assert "ERR_CONNECTION_REFUSED" in facts["reason"]
 
 
-class _Front(BaseHTTPRequestHandler):
-    """A front page, a post and their files. Who asks for what is called `lost` gets no answer."""
-
-    protocol_version = "HTTP/1.1"
-
-    def __init__(self, page: str, asked: list[str], *given: Any) -> None:
-        self.page, self.asked = page.encode(), asked
-        super().__init__(*given)
-
-    def do_GET(self) -> None:
-        name = self.path.partition("?")[0]
-        self.asked.append(f"{self.command} {name}")
-        if "lost" in name:
-            self.close_connection = True
-        elif name in ("/", "/post"):
-            self._answer(200, self.page, ("Content-Type", "text/html"))
-        elif name.startswith("/elsewhere"):
-            self._answer(302, b"", ("Location", "http://elsewhere.example/x"))
-        elif name in ("/none.js", "/wp-login.php"):
-            self._answer(404, b"none")
-        else:
-            self._answer(204 if name == "/empty.png" else 200, b"", ("Cache-Control", "max-age=60"))
-
-    do_HEAD = do_POST = do_GET  # noqa: N815
-
-    def _answer(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        self.send_response(status)
-        for header in (*headers, ("Content-Length", str(len(body)))):
-            self.send_header(*header)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 @contextmanager
 def serving(page: str) -> Iterator[tuple[str, list[str]]]:
-    """Where the page is served, and what is asked for."""
+    """Where a page and its files are, and what is asked for. What is called `lost` is not answered."""
     asked: list[str] = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Front, page, asked)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
-        server.shutdown()
+
+    def answer(method: str, path: str, _: bytes) -> Reply | None:
+        name = path.partition("?")[0]
+        asked.append(f"{method} {name}")
+        if "lost" in name:
+            return None
+        if name in ("/", "/post"):
+            return 200, page.encode()
+        if name.startswith("/elsewhere"):
+            return 302, b"", {"Location": "http://elsewhere.example/x"}
+        if name in ("/none.js", "/wp-login.php"):
+            return 404, b"none"
+        return 204 if name == "/empty.png" else 200, b"", {"Cache-Control": "max-age=60"}
+
+    with serve_http(answer) as url:
+        yield url, asked
 
 
 REMEDY = (
@@ -255,7 +200,7 @@ def test_a_page_that_lacks_files_fails_with_the_likely_reason(
     says: str, page: str, words: str, tmp_path: Path
 ) -> None:
     with serving(page) as (target, _):
-        done = day(target, tmp_path)
+        done = run_browser(target, tmp_path)
     assert done.returncode == 1, says
     [failed] = failures(tmp_path / "latest")
     assert (failed["step"], failed["kind"]) == ("front page", "closed_early"), says
@@ -284,7 +229,7 @@ fetch('/again.js').then(() => fetch('/again.js', { cache: 'no-cache' }));
 
 def test_what_a_page_can_do_without_is_no_failure(tmp_path: Path) -> None:
     with serving(INNOCENT) as (target, asked):
-        day(target, tmp_path)
+        run_browser(target, tmp_path)
     [failed] = failures(tmp_path / "latest")
     assert (failed["step"], failed["kind"]) == ("log in", "http_error"), "there is none"
     checked = [line for line in asked if line.startswith("HEAD")]

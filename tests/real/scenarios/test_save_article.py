@@ -9,7 +9,16 @@ import pytest
 
 from tests.support import scenario
 from tests.support.programs import LONGEST_S, PLIMSOLL, eventually
-from tests.support.scenario import Ran, ended, plugin, ran, started, wait_for_step
+from tests.support.scenario import (
+    Ran,
+    ended,
+    plugin,
+    ran,
+    run_with_workers,
+    start_headless,
+    started,
+    wait_for_step,
+)
 from tests.support.site import PASSWORD, Site
 
 FEW = ("--iterations", "3", "--saves", "2", "--clean-up", "always")
@@ -254,7 +263,7 @@ def test_a_dead_backend_is_named(site_block: Site, tmp_path: Path) -> None:
         run = ran("save-article", site_block.url, tmp_path, *ONE)
     finally:
         site_block.start("web")
-        assert eventually(lambda: _answers(site_block))
+        assert eventually(site_block.answers)
     assert run.code == 1
     assert run.errors[0][1] == "backend_dead"
 
@@ -280,13 +289,49 @@ def test_a_killed_run_can_be_read(site_classic: Site, tmp_path: Path) -> None:
     reported(run)
 
 
+# Locust's master with two workers does what one process does. They think, so that the second user comes
+# before all is done.
+WORK = (
+    *("--spawn-rate", "1", "--iterations", "5", "--saves", "1", "--think-s", "0.5"),
+    *("--clean-up", "always", "--i-may-change-this-site"),
+)
+
+
+@pytest.mark.slow
+def test_two_workers_send_the_same_requests_as_one_process(site_block: Site, tmp_path: Path) -> None:
+    load = (*WORK, "--users", "2")
+    one = ended(start_headless("save_article", site_block.url, tmp_path / "one", *load), tmp_path / "one")
+    two = run_with_workers("save_article", site_block.url, tmp_path / "two", *load)
+    for run in (one, two):
+        assert run.code == 0, run.said
+        assert run.facts["status"] == "complete"
+        assert run.errors == []
+        assert run.iterations == {1, 2, 3, 4, 5}
+    assert two.steps == one.steps
+    assert one.steps["publish"] == 5
+    measured = {name: figures["count"] for name, figures in one.summary["measures"].items()}
+    assert {name: figures["count"] for name, figures in two.summary["measures"].items()} == measured
+
+
+def test_a_worker_without_work_does_not_hold_the_others(site_block: Site, tmp_path: Path) -> None:
+    run = run_with_workers(
+        "save_article", site_block.url, tmp_path, *WORK, "--users", "2", "--iterations", "1", "--think-s", "0"
+    )
+    assert run.code == 0, run.said
+    assert run.iterations == {1}
+    assert run.steps["publish"] == 1
+
+
+def test_fewer_users_than_workers_are_refused(site_block: Site, tmp_path: Path) -> None:
+    run = run_with_workers("save_article", site_block.url, tmp_path, *WORK, "--users", "1")
+    assert run.code == 2
+    assert "use at least one user for each worker" in run.said
+    assert not list(tmp_path.glob("*-save-article")), "no empty run directory is left"
+
+
 def _is_there(path: Path) -> bool:
     try:
         path.read_bytes()
     except OSError:
         return False
     return True
-
-
-def _answers(site: Site) -> bool:
-    return site.browser().ask("/wp-login.php").status == 200

@@ -1,13 +1,19 @@
-"""What can be wrong with a whole site: each scenario names it, and its run ends as failed, with a reason."""
+"""What can be wrong with a whole site is named by each scenario; and a crowd that the small site lets in."""
 
 import contextlib
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.support.programs import eventually, free_port
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, eventually, free_port, need
 from tests.support.scenario import Ran, ended, plugin, ran, started
 from tests.support.site import Site
 
@@ -31,14 +37,7 @@ def without(site: Site, role: str) -> Iterator[None]:
         yield
     finally:
         site.start(role)
-        assert eventually(lambda: answers(site)), site.logs()
-
-
-def answers(site: Site) -> bool:
-    try:
-        return site.browser().ask("/wp-login.php").status == 200
-    except OSError:
-        return False
+        assert eventually(site.answers), site.logs()
 
 
 def dying(site: Site) -> AbstractContextManager[object]:
@@ -87,7 +86,7 @@ def test_a_fault_of_the_site_is_named(
     for name, run in runs.items():
         assert_failed(run, kind, f"{name}: {what}")
         assert words in run.details, name
-    assert answers(site_classic)
+    assert site_classic.answers()
 
 
 def assert_failed(run: Ran, kind: str, what: str) -> None:
@@ -117,3 +116,46 @@ def test_another_version_than_expected_is_named_and_nothing_is_changed(
     assert run.errors == [("update page", "wrong_version")]
     assert "not 1.0 (--from-version); nothing was changed" in run.facts["reason"]
     assert code.read_bytes() == before
+
+
+# 10,000 users at once: each is let in, and has an answer or waits for it at the end.
+
+USERS = 10_000
+ARRIVE_S = 10
+STAY_S = 30
+REUSED = 1  # of a record's flags
+
+
+@pytest.fixture
+def busy(site_block: Site) -> Iterator[Site]:
+    """The site; what the crowd has left Varnish and PHP to do is dropped afterwards."""
+    yield site_block
+    for role in ("varnish", "php"):  # one at a time, so that each gets its own address back
+        site_block.stop(role)
+        site_block.start(role)
+    assert eventually(site_block.answers), site_block.logs()
+
+
+@pytest.mark.slow
+def test_ten_thousand_users_are_let_in(busy: Site, tmp_path: Path) -> None:
+    log = ROOT / "examples" / "site.log.gz"
+    command = [need(REPLAY), "run", str(log), "--target", busy.url, "--users", str(USERS)]
+    command += ["--ramp-up", f"{ARRIVE_S}s", "--timeout", "10m", "--out", str(tmp_path), "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as crowd:
+        time.sleep(ARRIVE_S + STAY_S)
+        for _ in range(2):  # nobody comes any more; who waits, leaves
+            crowd.send_signal(signal.SIGINT)
+            time.sleep(1)
+        _, said = crowd.communicate(timeout=LONGEST_S)
+    run = tmp_path / "latest"
+    assert json.loads((run / "run.json").read_text())["status"] == "interrupted", said
+    requests = np.load(run / "requests.npy")
+    kinds = json.loads((run / "errors.json").read_text())
+    ends = Counter(kinds[error] for error in requests["error"].tolist())
+    assert ends.keys() <= {"none", "aborted"}, (ends, said, busy.logs())
+    assert ends["none"] > 0, (ends, said, busy.logs())
+    assert len(np.unique(requests["client"])) == USERS, "all of them came"
+    connected = (requests["connect_us"] > 0) | (requests["flags"] & REUSED > 0)
+    assert connected.all(), "who waits, waits for an answer"
+    statuses = Counter(requests["status"][requests["error"] == 0].tolist())
+    assert max(statuses) < 500, ("no role refused another", statuses, busy.logs())

@@ -1,6 +1,8 @@
-"""`save-article` asks a real site for what Chromium asks it for, as often: by kind, from the log."""
+"""Scenarios ask a site for what a real Chromium asks it for: visitors for files, authors as often."""
 
+import json
 import re
+import subprocess
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,14 +12,99 @@ from statistics import mean, median
 
 import pytest
 import yaml
+from playwright.sync_api import Browser
 
 from plimsoll.scenarios.wordpress.editor_traffic import PROFILES
-from tests.real.scenarios.test_browser_scenario import day, programs
-from tests.support.scenario import ended, plugin, started
+from tests.support.programs import LONGEST_S, ROOT
+from tests.support.scenario import ended, plugin, run_browser, started
+from tests.support.servers import Reply, serve_http
 from tests.support.site import Site
 from tools.editor_requests import kind_of
 
-__all__ = ["programs"]
+SETS = {
+    "wordpress": ("s 300w, m 768w, l 1024w, x 1536w", "(max-width: 652px) 100vw, 652px"),
+    "lazy": ("s 300w, m 768w, l 1024w", "(max-width: 500px) 100vw, 290px"),
+    "whole": ("s 300w, m 768w, l 1024w, x 1536w, y 3000w", ""),
+    "sum": ("s 300w, m 768w, l 1024w", "calc(100vw - 60px)"),
+    "near": ("s 600w, m 660w, l 1000w", "610px"),
+    "fine": ("one, two 2x, three 3x", ""),
+    "half": ("half 1.5x, two 2x", ""),
+    "far": ("three 3x", ""),
+    "range": ("s 300w, l 900w", "(width < 500px) 900px, 300px"),
+}
+SOURCES = {
+    "format": '<source srcset="{0}.no" type="image/x-no"><source srcset="{0}.webp" type="image/webp">',
+    "width": (
+        '<source srcset="{0}-s" media="(max-width: 600px)">'
+        '<source srcset="{0}-l" media="(min-width: 37.6em)">'
+    ),
+    "none": '<source srcset="{0}-p" media="print">',
+    "fine-only": '<source srcset="{0}-fine 3x">',
+}
+SCREENS = [
+    ("a laptop", 1366, 1.0),
+    ("a phone", 412, 2.6),
+    ("a tablet", 820, 2.0),
+    ("a wide screen", 2560, 1.25),
+]
+SCRIPT = """
+import {{ filesOf }} from '{root}/scenarios/k6/files.js';
+import {{ Site }} from '{root}/scenarios/k6/address.js';
+const html = open('{page}');
+export default function () {{
+  const screen = {{ width_px: {width}, pixel_ratio: {ratio} }};
+  console.log(JSON.stringify(filesOf(html, '{url}/', new Site('{url}'), screen, null)));
+}}
+"""
+
+
+HEAD = """<!DOCTYPE html><html><head><link rel="stylesheet" href="/a.css"><script src="/b.js"></script>
+<link rel="preload" as="image" imagesrcset="/early/s 300w, /early/l 900w" imagesizes="100vw"></head><body>"""
+
+
+def _image(name: str, offered: str, sizes: str) -> str:
+    addresses = ", ".join(f"/{name}/{one}" for one in offered.split(", "))
+    lazy = ' loading="lazy"' if name == "lazy" else ""
+    within = f' sizes="{sizes}"' if sizes else ""
+    return f'<img src="/{name}/own" srcset="{addresses}"{within}{lazy}>'
+
+
+def _page() -> str:
+    images = [_image(name, *offered) for name, offered in SETS.items()]
+    pictures = [
+        f'<picture>{sources.format(f"/{name}/it")}<img src="/{name}/own"></picture>'
+        for name, sources in SOURCES.items()
+    ]
+    return "\n".join([HEAD, *images, *pictures, "</body></html>"])
+
+
+@pytest.mark.parametrize(("width", "ratio"), [row[1:] for row in SCREENS], ids=[row[0] for row in SCREENS])
+def test_visitors_fetch_what_a_browser_fetches(
+    browser: Browser, k6: Path, tmp_path: Path, width: int, ratio: float
+) -> None:
+    asked = set[str]()
+
+    def answer(_: str, path: str, __: bytes) -> Reply:
+        asked.add(path)
+        return (200, _page().encode()) if path == "/" else (200, b"", {"Content-Type": "image/png"})
+
+    with serve_http(answer) as url:
+        opened = browser.new_page(viewport={"width": width, "height": 900}, device_scale_factor=ratio)
+        opened.goto(url, wait_until="networkidle")
+        opened.close()
+    (tmp_path / "page.html").write_text(_page())
+    script = SCRIPT.format(root=ROOT, page=tmp_path / "page.html", url=url, width=width, ratio=ratio)
+    (tmp_path / "script.js").write_text(script)
+    line = [str(k6), "run", "--quiet", "--address=", "--summary-mode=disabled", "--log-format=json"]
+    done = subprocess.run(
+        [*line, str(tmp_path / "script.js")], capture_output=True, text=True, timeout=LONGEST_S, check=False
+    )
+    (files,) = [json.loads(text)["msg"] for text in done.stderr.splitlines() if text.startswith("{")]
+    ours = {file.removeprefix(url) for file in json.loads(files)}
+    assert sorted(ours) == sorted(asked - {"/", "/favicon.ico"})
+
+
+# An author in the editor: by kind, from the site's log.
 
 TOLERANCE = 0.1
 EVERY_S, THINK_S = 5, 30
@@ -71,6 +158,7 @@ def interval_s(requests: list[Logged], kind: str) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("browser_programs")
 def test_rates_by_kind_are_those_of_a_browser(site_block: Site, tmp_path: Path) -> None:
     version = (site_block.folder / "wordpress" / "wp-includes" / "version.php").read_text()
     branch = re.search(r"wp_version = '(\d+\.\d+)", version)
@@ -88,7 +176,7 @@ def test_rates_by_kind_are_those_of_a_browser(site_block: Site, tmp_path: Path) 
     once_more = ("--saves", "1", "--editor-profile", str(own))
     with plugin(site_block.folder, QUICK % (EVERY_S, EVERY_S)):
         process = started("save-article", site_block.url, tmp_path / "save", *think, *once_more)
-        spent = day(site_block.url, tmp_path / "browser", *think, "--no-screenshots")
+        spent = run_browser(site_block.url, tmp_path / "browser", *think, "--no-screenshots")
         run = ended(process, tmp_path / "save")
     assert spent.returncode == 0, spent.stdout + spent.stderr
     assert run.code == 0, run.said
