@@ -1,42 +1,35 @@
-"""How a scenario ends before its iterations are done: its time is up, or a signal came. No site is needed."""
+"""A scenario until its end: shown while it lasts, its time up, interrupted, its target dead. No site."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
 
 import pytest
+import requests
 
-from tests.support.programs import LONGEST_S, ROOT, free_port
-from tests.support.scenario import LOCUST, Ran, ended, ran, started, wait_for_step
+from tests.support.programs import LONGEST_S, REPLAY, ROOT, free_port, need, wait_for
+from tests.support.rundir import load_records
+from tests.support.scenario import Ran, ended, interrupt, ran, started, wait_for_step
+from tests.support.servers import of_files, serve_http
 
 PATH = ("--path", "/file")
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
+_REQUESTS = re.compile(r'^plimsoll_requests_total\{backend="([^"]*)",.*scenario="([^"]*)",.*\} (\d+)$', re.M)
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
+def server() -> Iterator[str]:
     """A server with one file of a megabyte."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    (folder / "file").write_bytes(bytes(1 << 20))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    need(REPLAY)
+    with serve_http(of_files({"/file": bytes(1 << 20)})) as url:
+        yield url
 
 
 class _Mortal:
@@ -50,7 +43,10 @@ class _Mortal:
     def _begun(self, address: tuple[str, int]) -> ThreadingHTTPServer:
         mortal = self
 
-        class Handler(_Quiet):
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_: object) -> None:
+                pass
+
             def do_GET(self) -> None:
                 self.send_response(200)
                 self.send_header("Content-Length", "5")
@@ -121,43 +117,6 @@ def test_the_iterations_may_be_done_before_the_time_is_up(server: str, tmp_path:
     assert (run.facts["status"], numbers(run)) == ("complete", [1, 2, 3, 4])
 
 
-def test_workers_end_when_their_time_is_up(server: str, tmp_path: Path) -> None:
-    port = str(free_port())
-    locust = [str(LOCUST), "-f", str(ROOT / "scenarios" / "download.py")]
-    where = ("--host", server, "--out", str(tmp_path), *PATH)
-    what = ("--headless", "--only-summary", "--duration-s", "2", "--users", "2", "--spawn-rate", "10")
-    master = subprocess.Popen(
-        [*locust, *where, *what, "--master", "--master-bind-port", port, "--expect-workers", "2"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    workers = [
-        subprocess.Popen(
-            [*locust, "--worker", "--master-port", port],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for _ in range(2)
-    ]
-    try:
-        run = ended(master, tmp_path)
-    finally:
-        for worker in workers:
-            with suppress(subprocess.TimeoutExpired):
-                worker.wait(30)
-            worker.kill()
-            worker.wait()
-    assert run.code == 0, run.said
-    assert run.facts["status"] == "complete"
-    clients = {number % 2 for number in run.iterations}
-    assert clients == {0, 1}, "both workers had a share"
-    assert run.facts["load"]["settings"]["users"] == 2, "the load is that of all workers"
-    assert (tmp_path / "latest" / "shards" / "1").is_dir()
-    shards = [json.loads(path.read_text()) for path in (tmp_path / "latest" / "shards").glob("*/run.json")]
-    assert {one["load"]["digest"] for one in shards} == {run.facts["load"]["digest"]}
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_as_interrupted(server: str, tmp_path: Path, number: signal.Signals) -> None:
     process = started("download", server, tmp_path, *PATH, "--duration-s", "600")
@@ -185,3 +144,95 @@ def test_nothing_that_began_in_time_is_a_failed_run(tmp_path: Path) -> None:
     )
     facts = json.loads((tmp_path / "latest" / "run.json").read_text())
     assert (facts["status"], facts["reason"]) == ("failed", "no iteration began within 1e-09 s")
+
+
+# It is scraped while it lasts, and what shows it is gone with it.
+
+
+def scraped(port: int) -> str:
+    """What is shown now; nothing while nobody shows it."""
+    try:
+        return requests.get(f"http://127.0.0.1:{port}/metrics", timeout=LONGEST_S).text
+    except requests.ConnectionError:
+        return ""
+
+
+def counted(text: str) -> dict[tuple[str, str], int]:
+    """Requests by backend and scenario."""
+    found: dict[tuple[str, str], int] = {}
+    for backend, scenario, number in _REQUESTS.findall(text):
+        found[backend, scenario] = found.get((backend, scenario), 0) + int(number)
+    return found
+
+
+def running(server: str, out: Path, port: int) -> "subprocess.Popen[str]":
+    """A download that is shown, and has been seen."""
+    flags = (*PATH, "--iterations", "1000000", "--metrics", f"127.0.0.1:{port}")
+    process = started("download", server, out, *flags)
+    wait_for("a request is shown", lambda: process.poll() is not None or bool(counted(scraped(port))))
+    assert process.poll() is None, process.communicate()[0]
+    return process
+
+
+def is_free(port: int) -> bool:
+    return not scraped(port)
+
+
+def test_a_scenario_is_shown_while_it_lasts(server: str, tmp_path: Path) -> None:
+    out, port = tmp_path / "out", free_port()
+    flags = (*PATH, "--duration-s", "6", "--iterations", "100000", "--backend", "rust")
+    process = started("download", server, out, *flags, "--metrics", f"127.0.0.1:{port}")
+    seen: list[int] = []
+    under_way = False
+    while process.poll() is None:
+        text = scraped(port)
+        seen += counted(text).values()
+        under_way |= 'plimsoll_run_info{backend="rust",run="' in text
+        time.sleep(0.2)
+    run = ended(process, out)
+    assert run.code == 0, run.said
+    assert f"Live figures: http://127.0.0.1:{port}/metrics" in run.said
+    assert under_way
+    assert seen == sorted(seen)
+    assert len(set(seen)) >= 2, "it grows"
+    assert seen[-1] <= len(load_records(run.directory))
+    assert is_free(port)
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_nothing_goes_on_once_it_was_ended(server: str, tmp_path: Path, by: signal.Signals) -> None:
+    out, port = tmp_path / "out", free_port()
+    process = running(server, out, port)
+    if by == signal.SIGINT:
+        interrupt(process)
+    else:
+        os.kill(process.pid, by)
+    process.communicate(timeout=LONGEST_S)
+    wait_for("nobody listens", lambda: is_free(port))
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--metrics", "0.0.0.0:9464"], "--metrics-remote"),
+        (["--metrics", "here"], "--metrics"),
+        (["--metrics-remote"], "--metrics-remote is only for --metrics"),
+    ],
+    ids=["an address of all", "no address", "half of it"],
+)
+def test_what_is_wrong_is_said_before_anything_is_begun(
+    server: str, tmp_path: Path, flags: list[str], says: str
+) -> None:
+    out = tmp_path / "out"
+    run = ran("download", server, out, *PATH, *flags)
+    assert run.code == 2, run.said
+    assert says in run.said
+    assert not list(out.glob("*"))
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_begun(server: str, tmp_path: Path) -> None:
+    out, taken = tmp_path / "out", server.removeprefix("http://")
+    run = ran("download", server, out, *PATH, "--metrics", taken)
+    assert run.code == 2, run.said
+    assert taken in run.said
+    assert not list(out.glob("*"))
