@@ -29,7 +29,8 @@ STANDS = "SELECT 1 FROM post WHERE post_id = 1200 FOR UPDATE"
 class MariaDB:
     """A server in a folder of its own. Killed, it can be started again on the same tables."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *options: str) -> None:
+        self._options = options
         self.client, self._server = need("mariadb"), need("mariadbd")
         self.port = free_port()
         self.socket, self._data, self._log = root / "s", root / "data", root / "mariadbd.log"
@@ -65,6 +66,7 @@ class MariaDB:
                     "--bind-address=127.0.0.1",
                     "--innodb-buffer-pool-size=64M",
                     "--innodb-log-file-size=64M",
+                    *self._options,
                 ],
                 env=self._own,
                 stdout=log,

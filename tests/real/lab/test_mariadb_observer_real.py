@@ -2,86 +2,33 @@
 
 import asyncio
 import contextlib
-import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.observers import WithOwnKeys, find_observer
 from plimsoll.lab.observers.mariadb import MariadbSettings, MariadbWatch
-from tests.support.programs import LONGEST_S, eventually, need, wait_for
-
-
-class Server:
-    """A MariaDB of its own: on a socket in `folder`, no port."""
-
-    def __init__(self, folder: Path, *options: str) -> None:
-        self.folder, self.socket = folder, folder / "socket"
-        data = folder / "data"
-        self._own = {
-            **os.environ,
-            "TMPDIR": str(folder),
-        }
-        subprocess.run(
-            [
-                "/usr/bin/mariadb-install-db",
-                "--no-defaults",
-                "--auth-root-authentication-method=normal",
-                "--user=root",
-                f"--datadir={data}",
-            ],
-            env=self._own,
-            check=True,
-            capture_output=True,
-        )
-        self._options = [f"--datadir={data}", *options]
-        self.start()
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(
-            [
-                "/usr/sbin/mariadbd",
-                "--no-defaults",
-                "--user=root",
-                f"--socket={self.socket}",
-                "--skip-networking",
-                f"--log-error={self.folder / 'log'}",
-                *self._options,
-            ],
-            env=self._own,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        answers = eventually(lambda: self.sql("SELECT 1", check=False).returncode == 0)
-        assert answers, (self.folder / "log").read_text()
-
-    def sql(self, text: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
-        words = ["/usr/bin/mariadb", "--no-defaults", f"--socket={self.socket}", "--user=root", "-e", text]
-        return subprocess.run(words, capture_output=True, text=True, check=check)
-
-    def account(self, name: str) -> MariadbSettings:
-        self.sql(f"CREATE USER {name}@localhost IDENTIFIED BY 'secret'")
-        file = self.folder / f"{name}.cnf"
-        file.write_text(f"[client]\nuser={name}\npassword=secret\nsocket={self.socket}\n")
-        file.chmod(0o600)
-        return MariadbSettings(defaults_file=str(file))
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(LONGEST_S)
+from tests.support.forum import MariaDB
+from tests.support.programs import LONGEST_S, wait_for
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    need("mariadbd")
-    need("mariadb-install-db")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDB]:
     # A socket's path has 107 characters at most.
-    server = Server(tmp_path_factory.mktemp("db"), "--performance-schema=ON", "--log-bin=b")
-    yield server
-    server.stop()
+    found = MariaDB(tmp_path_factory.mktemp("db"), "--performance-schema=ON", "--log-bin=b")
+    yield found
+    found.stop()
+
+
+def account(server: MariaDB, name: str) -> MariadbSettings:
+    """An account that may not read everything."""
+    server.sql(f"CREATE USER {name}@localhost IDENTIFIED BY 'secret'")
+    file = server.socket.with_name(f"{name}.cnf")
+    file.write_text(f"[client]\nuser={name}\npassword=secret\nsocket={server.socket}\n")
+    file.chmod(0o600)
+    return MariadbSettings(defaults_file=str(file))
 
 
 WITHOUT_RIGHTS = (
@@ -115,7 +62,7 @@ async def _next(watch: MariadbWatch) -> Figures:
     raise AssertionError("it never answered")
 
 
-def _seen(server: Server, settings: MariadbSettings, meanwhile: str) -> tuple[Figures, list[str]]:
+def _seen(server: MariaDB, settings: MariadbSettings, meanwhile: str) -> tuple[Figures, list[str]]:
     """The most of each column in the two rounds since some SQL began, and what was said."""
     said = list[str]()
 
@@ -133,12 +80,11 @@ def _seen(server: Server, settings: MariadbSettings, meanwhile: str) -> tuple[Fi
     }, said
 
 
-WORK = "CREATE OR REPLACE TABLE test.t (v INT); " + "INSERT INTO test.t VALUES (1); " * 20
+WORK = "CREATE OR REPLACE TABLE t (v INT); " + "INSERT INTO t VALUES (1); " * 20
 
 
-def test_an_account_without_rights_sees_all_but_the_files(server: Server) -> None:
-    server.sql("CREATE DATABASE IF NOT EXISTS test")
-    figures, said = _seen(server, server.account("plain"), WORK)
+def test_an_account_without_rights_sees_all_but_the_files(server: MariaDB) -> None:
+    figures, said = _seen(server, account(server, "plain"), WORK)
     assert figures["queries_per_s"]
     assert figures["log_writes_per_s"]
     assert figures["log_write_requests_per_s"]
@@ -150,9 +96,8 @@ def test_an_account_without_rights_sees_all_but_the_files(server: Server) -> Non
     assert said == [WITHOUT_RIGHTS]
 
 
-def test_one_with_them_sees_what_the_files_took(server: Server) -> None:
-    server.sql("CREATE DATABASE IF NOT EXISTS test")
-    settings = server.account("granted")
+def test_one_with_them_sees_what_the_files_took(server: MariaDB) -> None:
+    settings = account(server, "granted")
     server.sql("GRANT SELECT ON performance_schema.* TO granted@localhost")
     figures, said = _seen(server, settings, WORK)
     assert figures["binlog_wait_ms"]
@@ -160,8 +105,8 @@ def test_one_with_them_sees_what_the_files_took(server: Server) -> None:
     assert said == []
 
 
-def test_a_server_that_goes_is_said_once_and_watched_again_when_it_is_back(server: Server) -> None:
-    settings, said = server.account("patient"), list[str]()
+def test_a_server_that_goes_is_said_once_and_watched_again_when_it_is_back(server: MariaDB) -> None:
+    settings, said = account(server, "patient"), list[str]()
 
     async def run() -> list[float | None]:
         async with _watching(settings, said) as watch:
@@ -181,45 +126,38 @@ def test_a_server_that_goes_is_said_once_and_watched_again_when_it_is_back(serve
     assert len([each for each in said if "ERROR" in each]) == len(set(said) - {WITHOUT_RIGHTS}), said
 
 
-def test_a_client_that_was_ended_leaves_no_connection(server: Server) -> None:
-    settings, said = server.account("gone"), list[str]()
+def test_a_client_that_was_ended_leaves_no_connection(server: MariaDB) -> None:
+    settings, said = account(server, "gone"), list[str]()
 
     async def run() -> None:
         async with _watching(settings, said) as watch:
             await _next(watch)
-            assert "gone" in server.sql("SHOW PROCESSLIST").stdout
+            assert "gone" in str(server.sql("SHOW PROCESSLIST"))
 
     asyncio.run(run())
-    wait_for("its session is gone", lambda: "gone" not in server.sql("SHOW PROCESSLIST").stdout)
+    wait_for("its session is gone", lambda: "gone" not in str(server.sql("SHOW PROCESSLIST")))
 
 
-def test_a_row_that_somebody_holds_is_seen_while_it_is_held(server: Server) -> None:
-    server.sql("CREATE DATABASE IF NOT EXISTS test; CREATE OR REPLACE TABLE test.h (v INT PRIMARY KEY)")
-    server.sql("INSERT INTO test.h VALUES (1)")
-    words = ["/usr/bin/mariadb", "--no-defaults", f"--socket={server.socket}", "--user=root", "test", "-n"]
-    with (
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder,
-        _seeing_it_wait(holder, words),
-    ):
-        settings = server.account("watching")
-        for _ in range(300):
-            figures, _said = _seen(server, settings, "SELECT 1")
-            if figures["row_lock_current_waits_count"]:
-                break
-        assert figures["row_lock_current_waits_count"] == 1
-        assert holder.stdin
-        holder.stdin.close()  # its end rolls it back
-
-
-@contextlib.contextmanager
-def _seeing_it_wait(holder: "subprocess.Popen[str]", words: list[str]) -> Iterator[None]:
-    """Within, a statement waits for the row that `holder` holds; it gets it in the end."""
-    assert holder.stdin
-    assert holder.stdout
-    holder.stdin.write("BEGIN; UPDATE h SET v = 1; SELECT 'held';\n")
-    holder.stdin.flush()
-    while "held" not in holder.stdout.readline():
-        pass
-    with subprocess.Popen([*words, "-e", "UPDATE h SET v = 1"]) as waiter:
-        yield
-        assert waiter.wait(LONGEST_S) == 0
+def test_a_row_that_somebody_holds_is_seen_while_it_is_held(server: MariaDB) -> None:
+    server.sql("CREATE OR REPLACE TABLE h (v INT PRIMARY KEY); INSERT INTO h VALUES (1)")
+    update = "UPDATE h SET v = 1"
+    words = [
+        server.client,
+        "--no-defaults",
+        f"--socket={server.socket}",
+        "--user=root",
+        "forum",
+        "-e",
+        update,
+    ]
+    with contextlib.ExitStack() as held:
+        held.enter_context(server.blocking(f"{update}; SELECT 'held'"))
+        with subprocess.Popen(words) as waiter:
+            settings = account(server, "watching")
+            for _ in range(300):
+                figures, _said = _seen(server, settings, "SELECT 1")
+                if figures["row_lock_current_waits_count"]:
+                    break
+            assert figures["row_lock_current_waits_count"] == 1
+            held.close()
+            assert waiter.wait(LONGEST_S) == 0, "it gets the row in the end"
