@@ -1,7 +1,6 @@
 """The php observer on a real PHP-FPM with two workers: by FastCGI, over HTTP, and when it is full."""
 
 import asyncio
-import http.server
 import socket
 import subprocess
 import threading
@@ -14,6 +13,7 @@ from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.observers.php import COLUMNS, PhpSettings, PhpWatch
 from plimsoll.lab.observers.php_script import asked, by_fastcgi, record
 from tests.support.programs import LONGEST_S, eventually, free_port, need
+from tests.support.servers import Reply, serve_http
 
 POOL = """
 [global]
@@ -138,22 +138,12 @@ def test_without_a_socket_of_its_own_the_status_page_waits_as_a_visitor_does(poo
 
 
 def test_over_http_through_a_web_server(pool: Pool) -> None:
-    class Web(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = by_fastcgi(f"127.0.0.1:{pool.port}", self.path.partition("?")[0])
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def page(_: str, path: str, __: bytes) -> Reply:
+        return 200, by_fastcgi(f"127.0.0.1:{pool.port}", path.partition("?")[0])
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Web) as web:
-        threading.Thread(target=web.serve_forever, daemon=True).start()
-        settings = PhpSettings(status=f"http://127.0.0.1:{web.server_port}/status?json")
+    with serve_http(page) as url:
+        settings = PhpSettings(status=f"{url}/status?json")
         row, said = _seen(settings, lambda row: row["accepted_per_s"] is not None)
-        web.shutdown()
     assert said == []
     assert row["idle_count"] is not None
     assert row["opcache_hits_per_s"] is None
