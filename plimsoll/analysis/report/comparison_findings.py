@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from plimsoll.analysis.evidence.answers import Tries, measure_finding, side_find
 from plimsoll.analysis.evidence.checks import identity_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import ARC_HITS
+from plimsoll.analysis.evidence.sides import SLACK
 from plimsoll.analysis.evidence.storage import (
     cache_findings,
     described,
@@ -45,7 +45,6 @@ _OF_ALL = (  # said of the comparison too
 )
 _MOST_APART = 1.05
 _MOST_MISSING = 4  # of a kind: more would add nothing
-_SLACK = timedelta(seconds=1)
 _LARGEST_BYTES, _LONGEST_BYTES = 64 << 20, 1 << 20  # of a journal, and of a line
 _MOST_UNDONE = 8  # failures that are named
 Line = dict[str, Any]
@@ -248,7 +247,7 @@ def check_missing(
     runs = [run for scenario in scenarios for run in scenario.runs]
     if len(runs) < 2:
         return []
-    found = [*([] if is_unfinished else _unfinished(runs)), *_uneven(scenarios), *_clocks(runs)]
+    found = [*([] if is_unfinished else _unfinished(runs)), *_uneven(scenarios), *_find_clock_faults(runs)]
     found += [text for each in figures for text in _thinner(each)]
     return [Finding(Severity.WARN, text) for text in found]
 
@@ -295,14 +294,14 @@ def _uneven(scenarios: Sequence[ScenarioRuns]) -> Iterator[str]:
             yield f"{scenario.name} does not have the same number of runs of each backend: {said}."
 
 
-def _clocks(runs: Sequence[ReportRun]) -> Iterator[str]:
+def _find_clock_faults(runs: Sequence[ReportRun]) -> Iterator[str]:
     timed = [(run, began) for run in runs if (began := run.directory.facts.started_at)]
     timed.sort(key=lambda pair: pair[1])
     overlapping = [
         f"{other.label} began before {one.label} had ended, by the clock: they disturbed each other, or the "
         "clocks disagree."
         for (one, _), (other, began) in pairwise(timed)
-        if (ended := one.directory.facts.ended_at) and ended - began > _SLACK
+        if (ended := one.directory.facts.ended_at) and ended - began > SLACK
         if not ran_together(one.directory.facts, other.directory.facts)
     ]
     yield from overlapping[:_MOST_MISSING]
