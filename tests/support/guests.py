@@ -60,7 +60,7 @@ def need_libvirt() -> None:
     if "default" not in virsh("net-list", "--name").stdout.split():
         skip_or_fail("libvirt with its network does not answer: tools/need-libvirt starts it")
     if not (KERNEL / "boot").is_dir():
-        skip_or_fail("there is no kernel for guests: tools/need-libvirt fetches it")
+        skip_or_fail("no kernel for guests is here: tools/need-libvirt fetches it")
 
 
 def virsh(*words: str) -> subprocess.CompletedProcess[str]:

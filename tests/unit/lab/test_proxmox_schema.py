@@ -18,15 +18,8 @@ from plimsoll.lab.proxmox.volumes import KINDS
 from plimsoll.lab.steps.runner import StepRunner
 from plimsoll.lab.steps.step import Call, Serve
 from tests.support.programs import DOCS, ROOT
-from tests.support.proxmox import (
-    ProxmoxServer,
-    call_of,
-    documented,
-    privileges,
-    problems,
-    proxmox_clone,
-    proxmox_server,
-)
+from tests.support.proxmox import ProxmoxServer, proxmox_clone, proxmox_server
+from tests.support.proxmox_api import call_of, documented, privileges, problems
 from tests.support.scripted import FakeMachine
 
 EVERYTHING: dict[GuestName, dict[str, Any]] = {
