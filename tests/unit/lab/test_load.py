@@ -78,7 +78,7 @@ def test_a_replay_lasts_as_long_as_its_phases() -> None:
     )
 
 
-def test_a_scenario_is_words_what_lab_yml_says_and_may_change_a_clone_of_ours_only() -> None:
+def test_a_scenario_gets_what_lab_yml_says_and_may_change_a_clone_of_ours_only() -> None:
     text = ALONE.replace("scenario: download", "scenario: save-article\n    options: {saves: 3}")
     words = (
         "plimsoll scenario save-article --target http://127.0.0.1:1 --connect-to 10.0.0.1:80 --backend a "
@@ -88,7 +88,7 @@ def test_a_scenario_is_words_what_lab_yml_says_and_may_change_a_clone_of_ours_on
     assert command(text, ScenarioTraits(True, True), ours=False) == f"{words} --no-progress"
 
 
-def test_what_ends_by_itself_is_not_words_when() -> None:
+def test_what_ends_by_itself_gets_no_duration() -> None:
     text = ALONE.replace("scenario: download", "scenario: upgrade-wordpress") + "phases: {during_s: null}\n"
     assert "--duration" not in command(text, ScenarioTraits(True, False))
 

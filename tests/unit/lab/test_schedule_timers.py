@@ -25,6 +25,9 @@ from plimsoll.lab.schedule.timers import (
 from tests.support.programs import ROOT
 
 BERLIN = ZoneInfo("Europe/Berlin")
+needs_systemd = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
+)
 
 FORMS = [
     ("03:00", "*-*-* 03:00:00", "every day"),
@@ -141,7 +144,7 @@ def test_nights_that_the_clocks_leave_out_are_named() -> None:
     )  # clocks change on Sundays
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd is installed here")
+@needs_systemd
 @example(Calendar((0,), (0, 1), 0, "Europe/Berlin"))  # due just then: not later
 @given(CALENDARS)
 def test_systemd_means_the_same(calendar: Calendar) -> None:
@@ -198,12 +201,6 @@ def _verified(folder: Path, name: str, text: str) -> str:
     command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(folder / name)]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stderr if done.returncode or name in done.stderr else ""
-
-
-needs_systemd = pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None,
-    reason="no systemd-analyze here: it comes with make test-lab, whose tests want it",
-)
 
 
 @needs_systemd
@@ -334,7 +331,7 @@ def test_a_crontab_without_an_end_of_line() -> None:
         2 * (timers.begin_mark("q") + "\n" + timers.end_mark("q") + "\n"),
     ],
 )
-def test_damaged_marks_are_told_and_nothing_is_guessed(text: str) -> None:
+def test_damaged_marks_are_reported_and_nothing_is_guessed(text: str) -> None:
     with pytest.raises(LabError, match="crontab -e"):
         timers.without_lines(text, "q")
 
