@@ -12,7 +12,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from plimsoll.analysis.report.contents import Report
-from tests.support.comparable import regress, write_night
+from tests.support.comparable import regress, runs_of, write_both, write_night
 from tests.support.experiment import SLOW, write_one
 from tests.support.rundir import change, records, write_run
 
@@ -106,6 +106,24 @@ def write_hostile_history(folder: Path) -> Path:
     ]
     regress(history, *nights, "--set-baseline", "latest")
     return history
+
+
+def write_hostile_sides(folder: Path) -> tuple[Path, Path]:
+    """Write two sides whose every name is an attack, and return their folders."""
+    names = (HOSTILE[0], HOSTILE[6])
+    write_both(folder, 1.5, 5, names=("a", "b"), measures=[(HOSTILE[2], 4.0)], saturator=None)
+    sides = []
+    for side, name in zip(("a", "b"), names, strict=True):
+        there = folder / f"<b onmouseover=window.owned=1>{side}"
+        there.mkdir()
+        for path in runs_of(folder, side):
+            moved = path.rename(there / path.name)
+            (moved / "routes.json").write_text(json.dumps(HOSTILE))
+            storage = {"emulated": HOSTILE[4], "facts": {HOSTILE[3]: f"{HOSTILE[5]}{side}"}}
+            change(moved, backend=name, scenario=HOSTILE[3], storage=storage, reason=HOSTILE[1])
+        sides.append(there)
+    change(sorted(sides[0].iterdir())[0], status="failed")
+    return sides[0], sides[1]
 
 
 def text_of(made: Report) -> str:

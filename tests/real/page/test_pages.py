@@ -14,9 +14,14 @@ from plimsoll.cli import main
 from tests.support.chromium import Opened
 from tests.support.comparable import regress, sign_off, signed_off, write_both, write_gates, write_night
 from tests.support.experiment import add_events, cell, write_cells, write_experiment
-from tests.support.pages import HOSTILE, write_hostile_experiment, write_hostile_history, write_hostile_run
+from tests.support.pages import (
+    HOSTILE,
+    write_hostile_experiment,
+    write_hostile_history,
+    write_hostile_run,
+    write_hostile_sides,
+)
 from tests.support.rundir import records, write_run
-from tests.unit.compare.test_compare import hostile_sides
 
 Write = Callable[[Path], Path]
 
@@ -166,7 +171,7 @@ def hostile_steps(folder: Path) -> Path:
 
 
 def hostile_document(folder: Path) -> Path:
-    sides, out = hostile_sides(folder), folder / "signed"
+    sides, out = write_hostile_sides(folder), folder / "signed"
     limits = write_gates(folder, json.dumps({"gates": [{"scenario": HOSTILE[3], "at_most_ratio": 1.1}]}))
     signers = [part for name in HOSTILE for part in ("--signer", name)]
     result = sign_off(*sides, "--gates", limits, "--out", out, "--question", HOSTILE[0], *signers)
@@ -180,7 +185,7 @@ HOSTILES: list[tuple[str, Write, str, int]] = [
     ("two runs", hostile_runs(2), "", 1),
     ("an experiment", hostile_report, "", 1),
     ("steps, measures and volumes", hostile_steps, "", 5),
-    ("a comparison", lambda folder: comparison_of(folder, *hostile_sides(folder)), "", 0),
+    ("a comparison", lambda folder: comparison_of(folder, *write_hostile_sides(folder)), "", 0),
     ("a history", lambda folder: history_page(write_hostile_history(folder)), "", 0),
     ("a sign-off", hostile_document, ":not([href='#limits'])", 0),
 ]

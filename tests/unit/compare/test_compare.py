@@ -18,7 +18,7 @@ from tests.support.comparable import (
     write_both,
     write_gates,
 )
-from tests.support.pages import HOSTILE, figures_in
+from tests.support.pages import figures_in, write_hostile_sides
 from tests.support.programs import DOCS
 from tests.support.rundir import change
 
@@ -161,27 +161,9 @@ def test_a_page_of_nothing_that_can_be_decided(tmp_path: Path) -> None:
     assert "a verdict takes 4: 3 more" in page.read_text(encoding="utf-8")
 
 
-def hostile_sides(folder: Path) -> tuple[Path, Path]:
-    """Two sides whose every name is an attack."""
-    names = (HOSTILE[0], HOSTILE[6])
-    write_both(folder, 1.5, 5, names=("a", "b"), measures=[(HOSTILE[2], 4.0)], saturator=None)
-    sides = []
-    for side, name in zip(("a", "b"), names, strict=True):
-        there = folder / f"<b onmouseover=window.owned=1>{side}"
-        there.mkdir()
-        for path in runs_of(folder, side):
-            moved = path.rename(there / path.name)
-            (moved / "routes.json").write_text(json.dumps(HOSTILE))
-            storage = {"emulated": HOSTILE[4], "facts": {HOSTILE[3]: f"{HOSTILE[5]}{side}"}}
-            change(moved, backend=name, scenario=HOSTILE[3], storage=storage, reason=HOSTILE[1])
-        sides.append(there)
-    change(sorted(sides[0].iterdir())[0], status="failed")
-    return sides[0], sides[1]
-
-
 def test_hostile_names_are_text_on_the_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    result = run(*hostile_sides(tmp_path), "--html", page)
+    result = run(*write_hostile_sides(tmp_path), "--html", page)
     assert result.exit_code == 3
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", result.stdout)
     text = page.read_text(encoding="utf-8")

@@ -22,9 +22,8 @@ from tests.support.comparable import (
     write_comparable,
     write_gates,
 )
-from tests.support.pages import HOSTILE, figures_in
+from tests.support.pages import HOSTILE, figures_in, write_hostile_sides
 from tests.support.rundir import change, change_records
-from tests.unit.compare.test_compare import hostile_sides
 
 
 @pytest.fixture(autouse=True)
@@ -234,7 +233,7 @@ def test_wrong_usage(
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
-    sides = hostile_sides(tmp_path)
+    sides = write_hostile_sides(tmp_path)
     out = tmp_path / "signed"
     limits = write_gates(tmp_path, json.dumps({"gates": [{"scenario": HOSTILE[3], "at_most_ratio": 1.1}]}))
     attack = "<script>window.owned=1</script>"
