@@ -11,8 +11,7 @@ from plimsoll.cli import schema_of
 from plimsoll.common.validation import parse_model
 from plimsoll.init.answers import Disk, Limits, Log, Site, StorageBelow
 from plimsoll.init.experiment import Answers, Lengths, gates_text, lab_text, lengths, metric, quote_yaml
-from plimsoll.lab.experiment.labfile import MANUAL, Lab
-from plimsoll.lab.experiment.problems import key_problems
+from tests.support.labfile import parse_lab
 
 DISKS = (Disk("sata", "/rust/lab"), Disk("nvme", "/tank/lab"))
 ZFS = (StorageBelow(dataset="rust/lab"), StorageBelow(dataset="tank/lab"))
@@ -60,7 +59,7 @@ ROWS = [
 @pytest.mark.parametrize(("why", "answers", "saturator"), ROWS, ids=[row[0] for row in ROWS])
 def test_both_files_are_read(why: str, answers: Answers, saturator: str | None) -> None:
     text, limits = lab_text(answers, LONG), gates_text(answers, LONG)
-    lab = parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
+    lab = parse_lab(text)
     assert [backend.name for backend in lab.backends] == [disk.name for disk in answers.disks]
     kinds = {one.kind for backend in lab.backends if (one := backend.saturator or lab.saturator)}
     assert kinds == ({answers.saturator} if answers.saturator else set())
@@ -95,7 +94,7 @@ HOSTILE = [
 @pytest.mark.parametrize("name", HOSTILE)
 def test_any_name_of_a_log_stays_what_it_is(name: str) -> None:
     text = lab_text(told(log=Log(name)), LONG)
-    lab = parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
+    lab = parse_lab(text)
     assert lab.scenarios[0].options["log"] == name
     assert yaml.safe_load(quote_yaml(name)) == name
 

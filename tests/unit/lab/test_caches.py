@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.common.validation import parse_model
 from plimsoll.lab.disks import caches as arc
 from plimsoll.lab.disks import make_disk
 from plimsoll.lab.disks.caches import CacheState, can_be_cold, with_caches
-from plimsoll.lab.experiment.labfile import MANUAL, Lab
-from plimsoll.lab.experiment.problems import key_problems
+from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.run import cache_facts
 from plimsoll.lab.names import Label
+from tests.support.labfile import parse_lab
 from tests.support.programs import DOCS
 from tests.support.scripted import ScriptedMachine
 
@@ -47,7 +46,7 @@ def lab_of(cache: CacheState | None, *backends: tuple[dict[str, Any] | None, dic
     ]
     data: dict[str, Any] = {"name": "lab", "backends": entries} | ({"cache": cache} if cache else {})
     data["scenarios"] = [{"scenario": "replay", "options": {"log": "access.log"}}]
-    return parse_model(yaml.safe_dump(data, sort_keys=False), "lab.yml", Lab, MANUAL, key_problems)
+    return parse_lab(yaml.safe_dump(data, sort_keys=False))
 
 
 STATES = [
@@ -203,4 +202,4 @@ def test_where_zfs_has_no_limits_it_is_refused_in_a_sentence(script: str, tmp_pa
 
 def test_the_example_of_the_docs_is_right() -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "caches.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert parse_model(example, "docs/caches.md", Lab, MANUAL, key_problems).cache == "warm"
+    assert parse_lab(example).cache == "warm"

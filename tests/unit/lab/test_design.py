@@ -8,7 +8,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.common.validation import parse_model
 from plimsoll.lab.experiment.design import (
     extend_runs,
     find_key_changes,
@@ -21,8 +20,8 @@ from plimsoll.lab.experiment.design import (
     rigs_in,
     variants,
 )
-from plimsoll.lab.experiment.labfile import MANUAL, Lab
-from plimsoll.lab.experiment.problems import key_problems
+from plimsoll.lab.experiment.labfile import Lab
+from tests.support.labfile import parse_lab
 from tests.support.programs import ROOT
 
 BASE = """
@@ -42,12 +41,8 @@ saturator: {kind: zfs-send}
 ONE = BASE.replace(BASE[BASE.index("  - name: emu") : BASE.index("scenarios:")], "")
 
 
-def read(text: str) -> Lab:
-    return parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
-
-
 def lab_of(factors: list[dict[str, Any]], base: str = ONE, **more: Any) -> Lab:
-    return read(base + yaml.safe_dump({"factors": factors, **more}))
+    return parse_lab(base + yaml.safe_dump({"factors": factors, **more}))
 
 
 def at(lab: Lab, *path: str) -> list[Any]:
@@ -64,11 +59,11 @@ def at(lab: Lab, *path: str) -> list[Any]:
 @pytest.mark.parametrize("name", ["recordsize-sweep.yml", "send-rate-sweep.yml"])
 def test_the_sweeps_among_the_examples_have_factors(name: str) -> None:
     text = (ROOT / "examples" / name).read_text(encoding="utf-8")
-    assert read(text).factors
+    assert parse_lab(text).factors
 
 
 def test_without_factors_each_backend_is_its_own_variant() -> None:
-    lab = read(BASE)
+    lab = parse_lab(BASE)
     assert [(each.name, each.rig, each.levels, each.all_levels) for each in variants(lab)] == [
         ("tank", "tank", {}, {}),
         ("emu", "emu", {}, {}),
@@ -361,7 +356,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "keys"), [row[1:] for row in TAKEN], ids=[row[0] for row in TAKEN])
 def test_what_leaves_the_runs_comparable_is_taken_over(text: str, keys: list[str] | None) -> None:
-    found = find_key_changes(read(FIRST), read(text))
+    found = find_key_changes(parse_lab(FIRST), parse_lab(text))
     if keys is None:  # a name that is gone is refused, the new one taken
         assert [(change.key, change.refusal is None) for change in found] == [
             ("backends.a", False),
@@ -376,7 +371,7 @@ def test_what_leaves_the_runs_comparable_is_taken_over(text: str, keys: list[str
     ("text", "key", "remedy"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
 def test_what_does_not_is_refused_with_key_values_and_remedy(text: str, key: str, remedy: str) -> None:
-    (change,) = find_key_changes(read(FIRST), read(text))
+    (change,) = find_key_changes(parse_lab(FIRST), parse_lab(text))
     assert change.key == key
     assert change.refusal is not None
     assert remedy in change.refusal
@@ -399,7 +394,7 @@ LEVELS = [
 def test_levels_may_come_to_a_factor_where_the_others_stay_what_they_were(
     text: str | None, taken: bool
 ) -> None:
-    before, now = (read(FACTOR), read(text)) if text else (read(FIRST), read(FACTOR))
+    before, now = (parse_lab(FACTOR), parse_lab(text)) if text else (parse_lab(FIRST), parse_lab(FACTOR))
     (change,) = find_key_changes(before, now)
     assert (change.refusal is None) == taken
     if taken:
@@ -409,13 +404,13 @@ def test_levels_may_come_to_a_factor_where_the_others_stay_what_they_were(
 
 
 def test_a_change_names_both_values() -> None:
-    (change,) = find_key_changes(read(FIRST), read(FIRST.replace("repeats: 2", "repeats: 4")))
+    (change,) = find_key_changes(parse_lab(FIRST), parse_lab(FIRST.replace("repeats: 2", "repeats: 4")))
     assert change.sentence == "repeats: 4 in the file, 2 in this experiment"
 
 
 def _rounds(before: str, now: str) -> tuple[str, list[str]]:
-    runs = plan_runs(read(before))
-    further = extend_runs(runs, read(now))[len(runs) :]
+    runs = plan_runs(parse_lab(before))
+    further = extend_runs(runs, parse_lab(now))[len(runs) :]
     return "".join(run.backend for run in further), late_backends(runs, further)
 
 
@@ -444,11 +439,11 @@ def test_further_runs_come_in_fair_order(text: str, backends: str, late: list[st
 def test_each_run_is_planned_once_and_keeps_its_name(
     repeats: int, more: int, backend: bool, scenario: bool, order: str
 ) -> None:
-    first = read(FIRST.replace("repeats: 2", f"repeats: {repeats}"))
+    first = parse_lab(FIRST.replace("repeats: 2", f"repeats: {repeats}"))
     text = FIRST.replace("repeats: 2", f"repeats: {repeats + more}\norder: {order}")
     text = text.replace("scenarios:", THIRD) if backend else text
     text = text.replace("phases:", "  - scenario: visitors\nphases:") if scenario else text
-    second, runs = read(text), plan_runs(first)
+    second, runs = parse_lab(text), plan_runs(first)
     found = extend_runs(runs, second)
     assert found[: len(runs)] == runs
     assert [run.number for run in found] == list(range(1, len(found) + 1))

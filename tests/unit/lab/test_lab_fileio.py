@@ -14,15 +14,13 @@ from click.testing import CliRunner
 
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.validation import parse_model
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.experiment.design import find_key_changes, left_out, measured_rigs
 from plimsoll.lab.experiment.folder import ExperimentFolder, make_folder
-from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.machines import Machines
 from plimsoll.lab.experiment.notices import Notices
 from plimsoll.lab.experiment.plan import expected_s
-from plimsoll.lab.experiment.problems import key_problems
 from plimsoll.lab.experiment.rig import build_rigs
 from plimsoll.lab.experiment.status.text import lines
 from plimsoll.lab.experiment.status.watch import StatusReader
@@ -31,6 +29,7 @@ from plimsoll.lab.fileio.fio import ETCD, fsync_cell, parse_fio
 from plimsoll.lab.fileio.measure import append_cell, commands, measure_cells, written_bytes
 from plimsoll.lab.fileio.sysbench import MatrixCase
 from plimsoll.lab.machine import CommandResult, Machine
+from tests.support.labfile import parse_lab
 from tests.support.programs import ROOT
 from tests.support.recorded import fio_output
 from tests.support.scripted import SMALL, VOLUMES, ScriptedMachine, sysbench_machine
@@ -45,7 +44,7 @@ def lab_of(fileio: dict[str, Any], *backends: str, **more: Any) -> Lab:
         "backends": [VOLUMES[name] for name in backends],
         "scenarios": [{"scenario": "replay", "options": {"log": "access.log"}}],
     }
-    return parse_model(yaml.safe_dump(data | more, sort_keys=False), "lab.yml", Lab, MANUAL, key_problems)
+    return parse_lab(yaml.safe_dump(data | more, sort_keys=False))
 
 
 MISTAKES = [

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.common.validation import parse_model
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import PlannedRun, variants
-from plimsoll.lab.experiment.labfile import MANUAL, Lab, Member, Phases
+from plimsoll.lab.experiment.labfile import Member, Phases
 from plimsoll.lab.experiment.load import (
     BEGIN_FILE,
     Beginning,
@@ -27,41 +26,14 @@ from plimsoll.lab.experiment.load import (
     member_command,
     saturate,
 )
-from plimsoll.lab.experiment.problems import key_problems
 from plimsoll.lab.experiment.scenarios import ScenarioTraits, read_traits
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators.saturator import OnEvent
-
-ALONE = """
-name: lab
-backends:
-  - name: a
-    clone: {driver: static, target: "http://127.0.0.1:8080"}
-scenarios:
-  - scenario: download
-"""
-TOGETHER = """
-name: lab
-backends:
-  - name: a
-    clone: {driver: static, target: "http://127.0.0.1:8080"}
-scenarios:
-  - name: rush-hour
-    together:
-      - scenario: save-article
-      - {scenario: replay, options: {log: a.log}}
-phases: {before_s: 10, during_s: 20, after_s: 10}
-"""
-UPGRADES = TOGETHER.replace("save-article", "upgrade-wordpress")
-ENDLESS = TOGETHER.replace("before_s: 10, during_s: 20, after_s: 10", "during_s: null")
-
-
-def read(text: str) -> Lab:
-    return parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
+from tests.support.labfile import ALONE, ENDLESS, TOGETHER, UPGRADES, parse_lab
 
 
 def command(text: str, kind: ScenarioTraits, ours: bool = True) -> str:
-    lab = read(text)
+    lab = parse_lab(text)
     run = PlannedRun(1, 2, "a", lab.scenarios[0].called)
     (member,) = lab.scenarios[0].members
     words = member_command(lab, run, member, kind, Target("http://127.0.0.1:1", "10.0.0.1:80"), "/out", ours)
@@ -94,7 +66,7 @@ def test_what_ends_by_itself_gets_no_duration() -> None:
 
 
 def loads(text: str) -> list[MemberCommand]:
-    lab = read(text)
+    lab = parse_lab(text)
     return build_loads(
         lab, PlannedRun(1, 2, "a", "rush-hour"), read_traits(lab, "lab.yml"), Target("http://h"), "/out", True
     )
@@ -156,7 +128,7 @@ def test_the_beginning_of_a_member_can_be_a_factor() -> None:
     text = TOGETHER + (
         "factors:\n  - {name: late, key: scenarios.rush-hour/save-article.begin_s, values: [0, 20]}\n"
     )
-    begins = [variant.lab.scenario("rush-hour").members[0].begin_s for variant in variants(read(text))]
+    begins = [variant.lab.scenario("rush-hour").members[0].begin_s for variant in variants(parse_lab(text))]
     assert begins == [0, 20]
 
 

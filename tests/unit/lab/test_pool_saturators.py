@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from plimsoll.common.validation import parse_model
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.disks.removal import remove_files
 from plimsoll.lab.experiment.clean import remove_leftovers
-from plimsoll.lab.experiment.labfile import MANUAL, Lab
-from plimsoll.lab.experiment.problems import key_problems
+from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.rig import build_rig
 from plimsoll.lab.machine import Line
 from plimsoll.lab.saturators import AnySaturator, aim_saturator
 from plimsoll.lab.saturators.resilver import RESILVER, detach_command, resilver_command
 from plimsoll.lab.saturators.scrub import SCRUB, ScanProgress, percent_done, scrub_command, stop_command
+from tests.support.labfile import parse_lab
 from tests.support.programs import ROOT, awaited
 from tests.support.scripted import ScriptedMachine, ScriptedProcess, at_work
 from tests.support.stand_ins import STATUS, Zfs
@@ -303,7 +302,7 @@ class _Scripted:
 
 def test_the_example_is_right() -> None:
     file = ROOT / "examples" / "pool-work.yml"
-    lab = parse_model(file.read_text(encoding="utf-8"), "pool-work.yml", Lab, MANUAL, key_problems)
+    lab = parse_lab(file.read_text(encoding="utf-8"))
     assert [one.saturator.kind for one in lab.backends if one.saturator] == ["scrub", "resilver", "zfs-send"]
 
 

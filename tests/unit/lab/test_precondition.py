@@ -12,15 +12,13 @@ import yaml
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.files import append_line
-from plimsoll.common.validation import parse_model
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.check import VolumeUses, collect_claims
 from plimsoll.lab.experiment.design import find_key_changes, left_out, preconditioned_rigs
 from plimsoll.lab.experiment.folder import make_folder
-from plimsoll.lab.experiment.labfile import MANUAL, Lab
+from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.machines import Machines
 from plimsoll.lab.experiment.plan import expected_s
-from plimsoll.lab.experiment.problems import key_problems
 from plimsoll.lab.experiment.rig import build_rigs
 from plimsoll.lab.experiment.run import precondition_facts
 from plimsoll.lab.experiment.status.text import lines
@@ -29,6 +27,7 @@ from plimsoll.lab.experiment.volumes import VolumeFilling, is_finished, judge_ro
 from plimsoll.lab.fileio import precondition
 from plimsoll.lab.fileio.precondition import PreconditionSettings, check_size, filling_bytes, steadiness
 from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
+from tests.support.labfile import parse_lab
 from tests.support.programs import DOCS
 from tests.support.scripted import VOLUMES, ScriptedMachine
 
@@ -130,7 +129,7 @@ def lab_of(wanted: dict[str, Any] | None, *backends: str, **more: Any) -> Lab:
         "scenarios": [{"scenario": "replay", "options": {"log": "access.log"}}],
     }
     data |= {} if wanted is None else {"precondition": wanted}
-    return parse_model(yaml.safe_dump(data | more, sort_keys=False), "lab.yml", Lab, MANUAL, key_problems)
+    return parse_lab(yaml.safe_dump(data | more, sort_keys=False))
 
 
 MISTAKES = [
@@ -381,7 +380,7 @@ def test_room_is_looked_for_and_the_clone_counts_as_filling() -> None:
 def test_the_example_of_the_docs_is_right() -> None:
     text = (DOCS / "precondition.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert preconditioned_rigs(parse_model(example, "docs/precondition.md", Lab, MANUAL, key_problems)) == [
+    assert preconditioned_rigs(parse_lab(example)) == [
         "sata",
         "nvme",
     ]

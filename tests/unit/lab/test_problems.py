@@ -16,38 +16,15 @@ from hypothesis import strategies as st
 from plimsoll.analysis.compare.gates import read_gates
 from plimsoll.cli import schema_of
 from plimsoll.common.errors import SettingsError
-from plimsoll.common.validation import parse_model
-from plimsoll.lab.experiment.labfile import MANUAL, Lab
-from plimsoll.lab.experiment.problems import MOST_VARIANTS, key_problems, read_checked
+from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.problems import MOST_VARIANTS, read_checked
 from plimsoll.lab.experiment.scenarios import read_traits
 from plimsoll.lab.hosts import read_hosts
 from plimsoll.scenarios.running.clonelist import read_config
 from tests.support.golden import GOLDEN
+from tests.support.labfile import ALONE, ENDLESS, TOGETHER, UPGRADES, parse_lab
 from tests.support.programs import ROOT
 
-GOOD = """
-name: lab
-backends:
-  - name: a
-    clone: {driver: static, target: "http://127.0.0.1:8080"}
-scenarios:
-  - scenario: download
-"""
-
-TOGETHER = """
-name: lab
-backends:
-  - name: a
-    clone: {driver: static, target: "http://127.0.0.1:8080"}
-scenarios:
-  - name: rush-hour
-    together:
-      - scenario: save-article
-      - {scenario: replay, options: {log: a.log}}
-phases: {before_s: 10, during_s: 20, after_s: 10}
-"""
-UPGRADES = TOGETHER.replace("save-article", "upgrade-wordpress")
-ENDLESS = TOGETHER.replace("before_s: 10, during_s: 20, after_s: 10", "during_s: null")
 SWEEP = """
 name: sweep
 backends:
@@ -65,13 +42,9 @@ OWN = "tuning: {disks: {'@disk': {scheduler: none}}, datasets: {'@disk': {sync: 
 PARTS = "tuning: {datasets: {'@database': {recordsize: 16K}, '@web': {}}}"
 
 
-def read(text: str) -> Lab:
-    return parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
-
-
 def problems_of(text: str) -> list[str]:
     with pytest.raises(SettingsError) as caught:
-        read(text)
+        parse_lab(text)
     return str(caught.value).splitlines()
 
 
@@ -139,7 +112,7 @@ def sweep(*factors: dict[str, Any], **more: Any) -> str:
 WRONG: list[tuple[str, str, list[str]]] = [
     (
         "a name with a space",
-        GOOD.replace("name: lab", "name: my lab"),
+        ALONE.replace("name: lab", "name: my lab"),
         ["lab.yml:2: name: must be lower-case letters"],
     ),
     (
@@ -149,39 +122,39 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ),
     (
         "an unknown key",
-        GOOD + "repeat: 3\n",
+        ALONE + "repeat: 3\n",
         ["lab.yml:8: repeat: is not a known key: did you mean repeats? (see docs/lab.md)"],
     ),
     (
         "a backend that stands twice",
-        GOOD.replace(
+        ALONE.replace(
             "scenarios:", '  - name: a\n    clone: {driver: static, target: "http://h"}\nscenarios:'
         ),
         ["lab.yml:6: backends.1.name: a is already the name of backends.0"],
     ),
     (
         "a host that there is not",
-        GOOD.replace("    clone", "    host: pve1\n    clone"),
+        ALONE.replace("    clone", "    host: pve1\n    clone"),
         ["lab.yml:5: backends.0.host: pve1 is not one of hosts: local"],
     ),
     (
         "compose without a disk",
-        GOOD.replace('static, target: "http://127.0.0.1:8080"', "compose"),
+        ALONE.replace('static, target: "http://127.0.0.1:8080"', "compose"),
         ["backends.0.disk: is missing: compose puts the clone on a disk"],
     ),
     (
         "a disk to be made under a host that exists",
-        GOOD.replace("    clone", "    disk: {kind: emulated, filesystem: ext4, size_bytes: 1G}\n    clone"),
+        ALONE.replace("    clone", "    disk: {kind: emulated, filesystem: ext4, size_bytes: 1G}\n    clone"),
         ["backends.0.disk: must be a folder: static is on a disk that exists"],
     ),
     (
         "the own disk, of which nothing is known",
-        GOOD.replace("    clone", f"    {OWN}\n    clone"),
+        ALONE.replace("    clone", f"    {OWN}\n    clone"),
         ["tuning.datasets.@disk: its disk has no dataset", "tuning.disks.@disk: no device of its disk"],
     ),
     (
         "parts of a clone on a disk without datasets",
-        GOOD.replace('static, target: "http://127.0.0.1:8080"', "compose").replace(
+        ALONE.replace('static, target: "http://127.0.0.1:8080"', "compose").replace(
             "    clone", f"    disk: {{kind: folder, path: /srv}}\n    {PARTS}\n    clone"
         ),
         [
@@ -191,7 +164,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ),
     (
         "parts of a clone that the lab does not make",
-        GOOD.replace("    clone", f"    {PARTS}\n    clone"),
+        ALONE.replace("    clone", f"    {PARTS}\n    clone"),
         [
             "datasets.@database: only a clone of the driver compose has it on a dataset of its own",
             "datasets.@web: only a clone of the driver compose has it on a dataset of its own",
@@ -199,7 +172,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ),
     (
         "a part that there is not",
-        GOOD.replace("    clone", f"    {OWN.replace('@disk', '@www')}\n    clone"),
+        ALONE.replace("    clone", f"    {OWN.replace('@disk', '@www')}\n    clone"),
         [
             "datasets.@www: must be @disk, @database, @web or a dataset's name, such as tank/site",
             "disks.@www: must be a device's name",
@@ -207,27 +180,27 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ),
     (
         "two scenarios of a name",
-        GOOD + "  - scenario: download\n",
+        ALONE + "  - scenario: download\n",
         ["scenarios.1.name: download is already the name of scenarios.0"],
     ),
     (
         "an upgrade alone, for so long",
-        GOOD.replace("scenario: download", "scenario: upgrade-wordpress"),
+        ALONE.replace("scenario: download", "scenario: upgrade-wordpress"),
         ["lab.yml:7: scenarios.0.phases: upgrade-wordpress ends by itself, so its phases cannot"],
     ),
     (
         "a phase after one without an end",
-        GOOD + "phases: {during_s: null, after_s: 9}\n",
+        ALONE + "phases: {during_s: null, after_s: 9}\n",
         ["phases: after_s: nothing can follow a during_s of null"],
     ),
     (
         "a reference in a command",
-        GOOD.replace(':8080"', ':8080", reset: [["${loop}"]]'),
+        ALONE.replace(':8080"', ':8080", reset: [["${loop}"]]'),
         ["must not contain ${"],
     ),
     (
         "several at once, in the order of the file",
-        GOOD.replace("name: lab", "name: Lab") + "order: baab\nrepeats: 0\nwork: relative\n",
+        ALONE.replace("name: lab", "name: Lab") + "order: baab\nrepeats: 0\nwork: relative\n",
         ["lab.yml:2: name:", "lab.yml:8: order:", "lab.yml:9: repeats:", "lab.yml:10: work:"],
     ),
     (
@@ -295,7 +268,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
     *((what, sweep(factor), [f"factors.0.{message}"]) for what, factor, message in FACTORS),
     (
         "a clone made anew of a host that exists",
-        GOOD + "factors: [{name: a, key: tuning.datasets.tank/x.recordsize, values: [16K, 8K]}]",
+        ALONE + "factors: [{name: a, key: tuning.datasets.tank/x.recordsize, values: [16K, 8K]}]",
         ["static does not create clones"],
     ),
     ("too many combinations", sweep(*EIGHT), [f"512 combinations … at most {MOST_VARIANTS}"]),
@@ -321,8 +294,8 @@ WRONG: list[tuple[str, str, list[str]]] = [
         ],
     ),
     ("combinations of nothing", SWEEP + "combinations: [{a: 1}]\n", ["requires factors to combine"]),
-    ("cold, where a site exists", GOOD + "cache: cold", ["cold is not possible on a: the lab"]),
-    ("warm, where a site exists", GOOD + "cache: warm", ["warm is not possible on a: the lab"]),
+    ("cold, where a site exists", ALONE + "cache: cold", ["cold is not possible on a: the lab"]),
+    ("warm, where a site exists", ALONE + "cache: warm", ["warm is not possible on a: the lab"]),
     (
         "warm, in a guest",
         SWEEP.replace("driver: compose", "driver: qemu, image: /srv/debian.qcow2") + "cache: warm",
@@ -381,15 +354,15 @@ OPTIONS = [
     ("scenario", "message"), [row[1:] for row in OPTIONS], ids=[row[0] for row in OPTIONS]
 )
 def test_options_of_scenarios_are_checked_by_the_scenarios(scenario: str, message: str) -> None:
-    lab = read(GOOD.replace("- scenario: download", f"- {scenario}"))
+    lab = parse_lab(ALONE.replace("- scenario: download", f"- {scenario}"))
     with pytest.raises(SettingsError) as caught:
         read_traits(lab, "lab.yml")
     assert message in str(caught.value)
 
 
 def test_what_is_written_for_a_later_resume_is_read_again() -> None:
-    for text in (GOOD + "site: {data: /srv/site}\n", GOOD + "phases: {during_s: null}\n", *EXAMPLES):
-        lab = read(text)
+    for text in (ALONE + "site: {data: /srv/site}\n", ALONE + "phases: {during_s: null}\n", *EXAMPLES):
+        lab = parse_lab(text)
         assert Lab.model_validate_json(lab.model_dump_json()) == lab, text
 
 
@@ -545,7 +518,7 @@ VALUES = st.recursive(
 def test_whatever_is_written_is_told_or_right(value: dict[object, object]) -> None:
     text = yaml.safe_dump(value)
     try:
-        parse_model(text, "lab.yml", Lab, MANUAL, key_problems)
+        parse_lab(text)
     except SettingsError as error:
         assert str(error)
         assert "<class" not in str(error)
