@@ -93,9 +93,9 @@ def jars(pom: Path, folder: Path) -> str:
         "dependency:copy-dependencies",
         f"-DoutputDirectory={folder}",
     ]
-    got = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    if got.returncode != 0 or not list(folder.glob("*.jar")):
-        skip_or_fail(f"Maven brought nothing: {(got.stdout + got.stderr).strip()[-300:]}")
+    maven = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if maven.returncode != 0 or not list(folder.glob("*.jar")):
+        skip_or_fail(f"Maven brought nothing: {(maven.stdout + maven.stderr).strip()[-300:]}")
     return f"{folder}/*"
 
 

@@ -110,7 +110,7 @@ def write_run(
     summary: dict[str, Any] | None = None,
     **facts: Any,
 ) -> Path:
-    """Write a run directory. Without `summary` there is no summary.json, as when a run was killed."""
+    """Write a run directory. Without `summary` it has no summary.json, as when a run was killed."""
     path.mkdir(parents=True, exist_ok=True)
     if facts and not table["client"].any():
         table = table.copy()  # no two real runs have the same records

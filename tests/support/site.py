@@ -32,7 +32,7 @@ def run(*command: str | Path, timeout_s: float = 120) -> subprocess.CompletedPro
 
 
 def need_docker() -> None:
-    """Skips the test where there is no Docker, fails it in the lab's own CI."""
+    """Skips the test where Docker does not answer, fails it in the lab's own CI."""
     need("docker")
     if run("docker", "info").returncode != 0:
         skip_or_fail("the Docker daemon does not answer: tools/need-docker starts it")

@@ -52,5 +52,5 @@ def trials(
 
 
 def tells_an_effect(found: Sequence[Trial], levels: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether any change of a level is told as one."""
+    """Return whether any change of a level is found to be one."""
     return any(change.outcome != "noise" for effect in effects(found, levels) for change in effect.changes)

@@ -1,4 +1,4 @@
-"""How often factors are told to do something where nothing does: the figures of docs/statistics.md.
+"""How often factors are found to do something where nothing does: the figures of docs/statistics.md.
 
 python -m tests.verdicts.factors [EXPERIMENTS]
 """
@@ -17,7 +17,7 @@ KINDS = [
 
 
 def main() -> None:
-    """Print a line a kind: how many of so many experiments told an effect."""
+    """Print a line a kind: how many of so many experiments found an effect."""
     many = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     for what, lasting, mirrored in KINDS:
         wrong = 0

@@ -29,7 +29,7 @@ from tests.support.programs import PLIMSOLL, free_port
 from tests.support.stalls import stalls_of_runs
 
 NOTHING = "nothing"
-SECONDS = 220  # of a run: with fewer windows than about 170, one stall cannot be told from chance
+SECONDS = 220  # of a run: with fewer windows than about 170, one stall cannot be distinguished from chance
 _RATE = 5
 _FILES, _FILE_BYTES = 40, 96 << 10
 _SITE = Path(__file__).parent / "planted_site.sh"

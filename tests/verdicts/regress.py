@@ -187,14 +187,14 @@ def nightly(logs: Logs, first: int, accepted: frozenset[int] = frozenset()) -> I
 
 @dataclass(frozen=True)
 class Episode:
-    """What a history told of a step that was mended and came back: after how many nights; None: never.
+    """What a history reported of a step that was mended and came back: after how many nights; None: never.
 
-    `false_mends` counts the recoveries that were told while the step lasted.
+    `false_mends` counts the recoveries that were reported while the step lasted.
     """
 
-    told: int | None
+    reported: int | None
     mended: int | None
-    told_again: int | None
+    reported_again: int | None
     false_mends: int
 
 
@@ -288,14 +288,14 @@ def fixed(histories: int) -> Iterator[list[str]]:
     for noise in [*PLAIN, alike(0.5, 0.1)]:
         for ratio in (1.2, 1.5, 2.0):
             every = episodes(noise, ratio, lasts=30, gap=15, histories=histories)
-            told = [one for one in every if one.told is not None]
-            cells = [f"{100 * len(told) / histories:.0f} %"]
-            for nights in ([one.mended for one in told], [one.told_again for one in told]):
+            reported = [one for one in every if one.reported is not None]
+            cells = [f"{100 * len(reported) / histories:.0f} %"]
+            for nights in ([one.mended for one in reported], [one.reported_again for one in reported]):
                 seen = [night for night in nights if night is not None]
                 after = f", {np.median(seen):.0f} nights" if seen else ""
-                cells.append(f"{100 * len(seen) / len(told):.0f} %{after}" if told else "–")
-            wrong = sum(one.false_mends > 0 for one in told)
-            cells.append(f"{100 * wrong / len(told):.0f} %" if told else "–")
+                cells.append(f"{100 * len(seen) / len(reported):.0f} %{after}" if reported else "–")
+            wrong = sum(one.false_mends > 0 for one in reported)
+            cells.append(f"{100 * wrong / len(reported):.0f} %" if reported else "–")
             yield [f"{noise.name}, × {ratio:.2f}", *cells]
 
 

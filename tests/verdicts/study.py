@@ -135,8 +135,8 @@ def looks_table(experiments: int) -> Iterator[list[str]]:
             yield [shape, ", ".join(map(str, looks)), *map(percent, wrong / experiments)]
 
 
-def foretold_table(experiments: int) -> Iterator[list[str]]:
-    """How many of those that were told "about N more runs" are decided by them.
+def forecast_table(experiments: int) -> Iterator[list[str]]:
+    """How many of those that were advised "about N more runs" are decided by them.
 
     The true ratio is anywhere from × 0.6 to × 2, as likely here as there.
     """
@@ -144,7 +144,7 @@ def foretold_table(experiments: int) -> Iterator[list[str]]:
     random = np.random.default_rng(7)
     for first in (4, 6, 8):
         for spread in (0.05, 0.15, 0.3):
-            told, decided, numbers = 0, 0, []
+            given, decided, numbers = 0, 0, []
             asked = 0
             while asked < experiments:
                 logs = random.normal(0, spread, (2, 200))
@@ -156,13 +156,13 @@ def foretold_table(experiments: int) -> Iterator[list[str]]:
                 asked += 1
                 if early.more_runs is None:
                     continue
-                told += 1
+                given += 1
                 numbers.append(early.more_runs)
                 runs = first + early.more_runs
                 late = _look(base[:runs], cand[:runs], 2)
                 decided += late.outcome != "INCONCLUSIVE"
             number = f"{np.median(numbers):.0f}"
-            yield [str(first), rare(spread), rare(told / asked), number, percent(decided / max(told, 1))]
+            yield [str(first), rare(spread), rare(given / asked), number, percent(decided / max(given, 1))]
 
 
 def _look(baseline: list[float], candidate: list[float], number: int) -> Verdict:
@@ -185,7 +185,7 @@ TABLES: dict[str, Table] = {
     "rare stalls": stalls_table,
     "stall gate": stall_gate_table,
     "looks": looks_table,
-    "foretold looks": foretold_table,
+    "forecast looks": forecast_table,
     "guarded power": power_table,
     "found": found_table,
     "coverage": coverage_table,

@@ -1,4 +1,4 @@
-"""How often days of access logs raise a false alarm, and how soon a planted change is told."""
+"""How often days of access logs raise a false alarm, and how soon a planted change is reported."""
 
 from collections.abc import Sequence
 
@@ -44,8 +44,8 @@ def series(seed: int, ratio: float) -> dict[str, list[float]]:
 
 def first_alarm(found: dict[str, list[float]], first: int) -> int | None:
     """Return after how many days the first of the series tells of a change; None: never."""
-    told = [alarms(np.log(values) - np.log(50), first) for values in found.values()]
-    return min((each for each in told if each is not None), default=None)
+    alarmed = [alarms(np.log(values) - np.log(50), first) for values in found.values()]
+    return min((each for each in alarmed if each is not None), default=None)
 
 
 def spread(values: Sequence[float]) -> float:
@@ -53,18 +53,18 @@ def spread(values: Sequence[float]) -> float:
 
 
 @pytest.mark.slow
-def test_quiet_days_are_quiet_and_a_slower_site_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_days_are_quiet_and_a_slower_site_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     quiet = [series(seed, 1.0) for seed in range(QUIET)]
     false = sum(first_alarm(each, 1) is not None for each in quiet)
-    told = [first_alarm(series(1000 + seed, RATIO), MOVE + 1) for seed in range(PLANTED)]
-    days = [each - MOVE for each in told if each is not None]
+    alarmed = [first_alarm(series(1000 + seed, RATIO), MOVE + 1) for seed in range(PLANTED)]
+    days = [each - MOVE for each in alarmed if each is not None]
     soon = [each for each in days if each <= changes.RECENT]
     spreads = {name: round(float(np.mean([spread(each[name]) for each in quiet])), 3) for name in PERCENTILES}
     moved = np.mean([np.log(each["p99"][MOVE:]).mean() - np.log(each["p99"][:MOVE]).mean() for each in quiet])
     with capsys.disabled():
         print(
             f"\nof {QUIET} quiet sites of {DAYS} days {false} had an alarm; of {PLANTED} that became {RATIO} "
-            f"times as slow {len(soon)} were told, in the median on day {np.median(soon)}; days differ by "
+            f"times as slow {len(soon)} were found, in the median on day {np.median(soon)}; days differ by "
             f"{spreads} (logarithms); the new mix moved p99 by {moved:.3f}"
         )
     assert false <= 2
@@ -82,16 +82,16 @@ def against_weekday(logs: np.ndarray, reference: int) -> np.ndarray:
 
 @pytest.mark.slow
 def test_a_step_is_found_in_spite_of_quick_weekends(capsys: pytest.CaptureFixture[str]) -> None:
-    told = dict.fromkeys(("as they are", "against 14 days", "against 28 days"), 0)
+    alarmed = dict.fromkeys(("as they are", "against 14 days", "against 28 days"), 0)
     for seed in range(SITES):
         logs = np.random.default_rng(seed).normal(0, np.log1p(0.1), 60 + changes.RECENT)
         logs[np.arange(len(logs)) % 7 >= 5] -= 0.3
         logs[60:] += np.log(RATIO)
         for name, values in zip(
-            told, (logs, against_weekday(logs, 14), against_weekday(logs, REFERENCE_DAYS)), strict=True
+            alarmed, (logs, against_weekday(logs, 14), against_weekday(logs, REFERENCE_DAYS)), strict=True
         ):
-            told[name] += alarms(values, 61) is not None
+            alarmed[name] += alarms(values, 61) is not None
     with capsys.disabled():
-        print(f"\nof {SITES} sites with quicker weekends, a step of {RATIO} was told on {told}")
-    assert told["against 28 days"] >= 0.95 * SITES
-    assert told["as they are"] < 0.6 * SITES
+        print(f"\nof {SITES} sites with quicker weekends, a step of {RATIO} was reported on {alarmed}")
+    assert alarmed["against 28 days"] >= 0.95 * SITES
+    assert alarmed["as they are"] < 0.6 * SITES

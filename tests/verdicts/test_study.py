@@ -70,10 +70,10 @@ def test_the_gate_on_stalls_passes_none_that_stalls_too_often() -> None:
 @pytest.mark.timeout(600)
 def test_the_number_of_further_runs_is_right() -> None:
     """Within 5 points in the full form; here within 5 and two standard errors."""
-    _, *rows = TABLES["foretold looks"](3 * SMALL)
+    _, *rows = TABLES["forecast looks"](3 * SMALL)
     for row in rows:
-        told = 3 * SMALL * _share(row[2])
-        assert abs(_share(row[-1]) - 0.8) <= 0.05 + 2 * (0.16 / told) ** 0.5, row
+        given = 3 * SMALL * _share(row[2])
+        assert abs(_share(row[-1]) - 0.8) <= 0.05 + 2 * (0.16 / given) ** 0.5, row
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ SHAPES: dict[str, Callable[[Random, tuple[int, int]], Array]] = {
 
 @dataclass(frozen=True)
 class World:
-    """What the runs of both sides are like when there is no difference between them.
+    """What the runs of both sides are like when nothing differs between them.
 
     `spread` is the standard deviation of the logarithm of a run's level; `stalls` the share of the
     candidate's runs that stall once.

@@ -68,10 +68,10 @@ def test_what_it_writes_is_accepted_by_the_whole_check(
 def test_clones_of_our_own_site(words: list[str], tmp_path: Path) -> None:
     done = run(*flags(tmp_path), *words, "--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.output)
-    assert (told["lab"], told["gates"]) == (str(tmp_path / "lab.yml"), str(tmp_path / "gates.yml"))
-    assert 3600 < told["about_s"] <= 7200
-    checked = CliRunner().invoke(main, ["lab", "check", "--no-probe", told["lab"]])
+    printed = json.loads(done.output)
+    assert (printed["lab"], printed["gates"]) == (str(tmp_path / "lab.yml"), str(tmp_path / "gates.yml"))
+    assert 3600 < printed["about_s"] <= 7200
+    checked = CliRunner().invoke(main, ["lab", "check", "--no-probe", printed["lab"]])
     assert checked.exit_code == 0, checked.output
 
 
@@ -90,14 +90,14 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lab.yml"]
 
 
-def test_a_folder_that_cannot_be_written_into_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_into_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = run(*flags(tmp_path), "--folder", str(tmp_path / "file" / "below"))
     assert done.exit_code == 2
     assert "cannot be written" in done.output
 
 
-def test_every_wrong_answer_is_told_at_once(tmp_path: Path) -> None:
+def test_every_wrong_answer_is_reported_at_once(tmp_path: Path) -> None:
     wrong = flags(
         tmp_path, log="/nowhere.log", site="http://127.0.0.1:9", disks="A", duration="soon", limits="fast"
     )

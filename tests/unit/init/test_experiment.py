@@ -20,7 +20,7 @@ URLS = Site(("http://10.0.0.5", "http://10.0.0.6"))
 LONG = Lengths(4, 400)
 
 
-def told(**keys: Any) -> Answers:
+def answered(**keys: Any) -> Answers:
     """Return answers, but for what `keys` say otherwise."""
     usual: dict[str, Any] = {
         "name": "move",
@@ -35,24 +35,24 @@ def told(**keys: Any) -> Answers:
 
 
 ROWS = [
-    ("own clones on ZFS are sent", told(), "zfs-send"),
-    ("own clones on other file systems: fio", told(below=PLAIN), "fio"),
-    ("on ZFS and not: fio on both, which is the same for both", told(below=(ZFS[0], PLAIN[0])), "fio"),
-    ("sites that exist, on ZFS", told(site=URLS), "zfs-send"),
-    ("sites that exist, on others", told(site=URLS, below=PLAIN), "fio"),
+    ("own clones on ZFS are sent", answered(), "zfs-send"),
+    ("own clones on other file systems: fio", answered(below=PLAIN), "fio"),
+    ("on ZFS and not: fio on both, which is the same for both", answered(below=(ZFS[0], PLAIN[0])), "fio"),
+    ("sites that exist, on ZFS", answered(site=URLS), "zfs-send"),
+    ("sites that exist, on others", answered(site=URLS, below=PLAIN), "fio"),
     (
         "sites whose disks nobody knows",
-        told(site=URLS, disks=(Disk("a"), Disk("b")), below=(StorageBelow(),) * 2),
+        answered(site=URLS, disks=(Disk("a"), Disk("b")), below=(StorageBelow(),) * 2),
         None,
     ),
-    ("one disk alone", told(disks=DISKS[:1], below=ZFS[:1]), "zfs-send"),
+    ("one disk alone", answered(disks=DISKS[:1], below=ZFS[:1]), "zfs-send"),
     (
         "a name that YAML would take for a number",
-        told(name="2026", disks=(Disk("1", "/a"), Disk("no", "/b"))),
+        answered(name="2026", disks=(Disk("1", "/a"), Disk("no", "/b"))),
         None,
     ),
-    ("an absolute bound", told(limits=Limits(None, 800.0, 0.0)), "zfs-send"),
-    ("both bounds", told(limits=Limits(1.1, 800.0)), "zfs-send"),
+    ("an absolute bound", answered(limits=Limits(None, 800.0, 0.0)), "zfs-send"),
+    ("both bounds", answered(limits=Limits(1.1, 800.0)), "zfs-send"),
 ]
 
 
@@ -93,14 +93,14 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_any_name_of_a_log_stays_what_it_is(name: str) -> None:
-    text = lab_text(told(log=Log(name)), LONG)
+    text = lab_text(answered(log=Log(name)), LONG)
     lab = parse_lab(text)
     assert lab.scenarios[0].options["log"] == name
     assert yaml.safe_load(quote_yaml(name)) == name
 
 
 def test_the_baseline_s_bound_holds_in_every_phase_and_the_absolute_one_while_disks_are_busy() -> None:
-    read = yaml.safe_load(gates_text(told(limits=Limits(1.25, 800.0, 0.002)), LONG))["gates"]
+    read = yaml.safe_load(gates_text(answered(limits=Limits(1.25, 800.0, 0.002)), LONG))["gates"]
     assert read == [
         {
             "scenario": "replay",

@@ -133,7 +133,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProxmoxNode:
 def drive(
     given_: dict[str, Any], holds: Callable[[list[dict[str, Any]]], object]
 ) -> tuple[Runner[Any], list[dict[str, Any]]]:
-    """Let a saturator work on this machine until `holds` for what it told, or it failed."""
+    """Let a saturator work on this machine until `holds` for what it reported, or it failed."""
     events: list[dict[str, Any]] = []
 
     async def work() -> Runner[Any]:
@@ -167,7 +167,7 @@ def test_rounds_follow_each_other(node: ProxmoxNode) -> None:
     assert not [event for event in events if "retry" in event["event"]]
 
 
-def test_a_failure_is_told_in_vzdumps_own_words(node: ProxmoxNode) -> None:
+def test_a_failure_is_reported_in_vzdumps_own_words(node: ProxmoxNode) -> None:
     program = node.folder / "bin" / "vzdump"
     failing = (
         '[ "$1" = help ] && exit\ncat "$here/recorded" >&2\necho "INFO: Failed at 2026-11-22" >&2\nexit 255\n'
@@ -176,14 +176,14 @@ def test_a_failure_is_told_in_vzdumps_own_words(node: ProxmoxNode) -> None:
     node.has(
         "recorded", "INFO: status = running\nERROR: Backup of VM 9001 failed - no space left on device\n"
     )
-    one, _ = drive({"kind": "backup", "guest": 9001, "retries": 0}, lambda told: False)
+    one, _ = drive({"kind": "backup", "guest": 9001, "retries": 0}, lambda reported: False)
     assert one.failure and "Backup of VM 9001 failed - no space left on device" in one.failure
 
 
 def test_backups_on_a_server_are_removed_after_each_round(node: ProxmoxNode) -> None:
     node.prints("vzdump-9-storage")
     node.has("stored", (RECORDED / "stored.json").read_text())
-    drive(STORAGE, lambda told: len(node.asked("vzdump")) >= 2)
+    drive(STORAGE, lambda reported: len(node.asked("vzdump")) >= 2)
     assert node.asked("pvesm")[0] == "pvesm free pbs:backup/vm/9001/2026-11-22T02:00:00Z"
     assert "--content backup --vmid 9001" in node.asked("pvesh")[0]
 
@@ -193,7 +193,7 @@ def test_a_folder_goes_to_a_server_with_its_password_in_a_file(node: ProxmoxNode
     node.has("snapshots", (RECORDED / "snapshots.json").read_text())
     drive(
         REPOSITORY,
-        lambda told: sum(" backup clone" in line for line in node.asked("proxmox-backup-client")) >= 2,
+        lambda reported: sum(" backup clone" in line for line in node.asked("proxmox-backup-client")) >= 2,
     )
     asked = node.asked("proxmox-backup-client")
     assert f"proxmox-backup-client snapshot forget host/plimsoll-{BY}/2026-11-22T00:00:00Z" in asked

@@ -147,7 +147,7 @@ def test_a_default_stays_one(tmp_path: Path) -> None:
     assert host.limits == (0, 0), "ZFS takes the sizes that were written just before for what 0 stands for"
 
 
-def test_an_arc_that_does_not_shrink_is_told_and_its_limits_are_put_back(tmp_path: Path) -> None:
+def test_an_arc_that_does_not_shrink_is_reported_and_its_limits_are_put_back(tmp_path: Path) -> None:
     host = Host(tmp_path, "0", str(7000 * MIB), data_mib=900)
     done = subprocess.run(host.command(1), capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -37,7 +37,7 @@ STATIC = 'driver: static, target: "http://127.0.0.1:9"'
 
 
 def check(tmp_path: Path, backend: str, scenario: str = REPLAY, more: str = "") -> str:
-    """Return the problems that are told, one a line."""
+    """Return the problems that are reported, one a line."""
     path = tmp_path / "lab.yml"
     path.write_text(
         f"name: lab\nout: {tmp_path}/out\nwork: {tmp_path}/work\n{more}"
@@ -117,7 +117,7 @@ def test_one_obstacle_hides_no_other(tmp_path: Path) -> None:
         assert part in said
 
 
-def test_what_is_the_same_for_many_variants_is_asked_and_told_once(
+def test_what_is_the_same_for_many_variants_is_asked_and_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
@@ -140,7 +140,9 @@ def test_what_is_the_same_for_many_variants_is_asked_and_told_once(
     assert len(asked) == len(set(asked)), [one for one in asked if asked.count(one) > 1]
 
 
-def test_a_journal_of_a_killed_experiment_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_of_a_killed_experiment_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(apply, "FOLDER", str(tmp_path / "tuning"))
     monkeypatch.setattr(machines, "LOCK_PATH", str(tmp_path / "nobody's.lock"))
     (tmp_path / "tuning").mkdir()
@@ -181,7 +183,7 @@ SCENARIOS = [
     ("no log", replay("/no/access.log"), "replay: log: /no/access.log does not exist"),
     ("no log of a pattern", replay("'/no/*.log'"), "replay: log: no log to read: nothing matches /no/*.log"),
     (
-        "a flag that there is not",
+        "a flag that does not exist",
         f"scenario: replay, options: {{log: {LOG}, flags: [--no-cokies]}}",
         "replay: flags: --no-cokies is not a flag of bin/replay run",
     ),
@@ -250,7 +252,7 @@ FITS = [
     ),
     ("on two file systems", [claim("a", TANK, 7), claim("b", SYSTEM, 7)], []),
     (
-        "one that does not fit anyway is told alone",
+        "one that does not fit anyway is reported alone",
         [claim("a", TANK, 4), claim("b", TANK, 11)],
         [
             "disk: the clone does not fit: 11.0 GiB are needed and /tank has 10.0 GiB: make room, or choose "
@@ -282,9 +284,9 @@ FITS = [
 ]
 
 
-@pytest.mark.parametrize(("says", "claims", "told"), FITS, ids=[row[0] for row in FITS])
-def test_what_does_not_fit(says: str, claims: Sequence[Claim], told: list[str]) -> None:
-    assert [what for _, what in find_shortages(claims)] == told, says
+@pytest.mark.parametrize(("says", "claims", "expected"), FITS, ids=[row[0] for row in FITS])
+def test_what_does_not_fit(says: str, claims: Sequence[Claim], expected: list[str]) -> None:
+    assert [what for _, what in find_shortages(claims)] == expected, says
 
 
 MAY_GROW = [
@@ -309,9 +311,9 @@ MAY_GROW = [
 ]
 
 
-@pytest.mark.parametrize(("says", "claims", "told"), MAY_GROW, ids=[row[0] for row in MAY_GROW])
-def test_what_may_grow(says: str, claims: Sequence[Claim], told: list[str]) -> None:
-    assert list(find_growth_risks(claims)) == told, says
+@pytest.mark.parametrize(("says", "claims", "expected"), MAY_GROW, ids=[row[0] for row in MAY_GROW])
+def test_what_may_grow(says: str, claims: Sequence[Claim], expected: list[str]) -> None:
+    assert list(find_growth_risks(claims)) == expected, says
 
 
 SHOWN = [

@@ -141,7 +141,7 @@ def test_nothing_stands_for_what_no_step_before_captured(filesystem: str) -> Non
             known[step.capture] = "x"
 
 
-def test_it_listens_on_a_free_port_or_on_the_one_that_is_said() -> None:
+def test_it_listens_on_a_free_port_or_on_the_one_that_is_given() -> None:
     free = clone_on(place_of("ext4"))
     assert "choose a free port" in says(free.reset(False))
     assert free.target({"site_port": "4711"}).url == "http://127.0.0.1:4711"
@@ -181,7 +181,7 @@ def test_only_what_is_to_be_removed_is_removed() -> None:
     assert "KEEP=1" not in removed.words
 
 
-def test_the_site_that_is_copied_is_said_to_be_whole_last() -> None:
+def test_the_site_that_is_copied_is_marked_as_whole_last() -> None:
     steps = GOLDEN.make()
     assert says(steps)[-1] == "mark it as complete"
     assert steps[-1] == Command(steps[-1].says, ("touch", "--", f"{WORK}/golden-small-1-block/whole"))

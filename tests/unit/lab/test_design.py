@@ -451,4 +451,4 @@ def test_each_run_is_planned_once_and_keeps_its_name(
         (run.backend, run.scenario) for run in plan_runs(second)
     )
     assert len({(run.backend, run.scenario, run.repeat) for run in found}) == len(found)
-    assert extend_runs(found, second) == found, "a second time there is nothing to add"
+    assert extend_runs(found, second) == found, "a second time nothing is left to add"

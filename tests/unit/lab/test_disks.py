@@ -228,7 +228,7 @@ def test_limits_of_v2_are_those_of_a_group_of_the_labs(
     assert (groups.v2 / "plimsoll" / "io.max").read_text() == written
 
 
-def test_a_machine_without_such_groups_is_told_what_to_do(groups: Groups) -> None:
+def test_a_machine_without_such_groups_is_reported_with_the_remedy(groups: Groups) -> None:
     groups.have_v2("hugetlb pids\n")
     found = script(FIND_GROUP, "ext4", str(groups.mounts))
     assert found.returncode == 1

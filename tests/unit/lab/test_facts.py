@@ -127,7 +127,7 @@ def test_a_host_that_has_nothing_of_it_is_read_all_the_same() -> None:
     }
 
 
-def test_a_zfs_without_some_property_tells_the_others() -> None:
+def test_a_zfs_without_some_property_reports_the_others() -> None:
     facts = asyncio.run(read_facts(FakeMachine(answers={"zfs get": ZFS_FUSE_GET}), [], ["tank/site"]))
     assert facts.datasets[0].properties == {
         "compression": "off",

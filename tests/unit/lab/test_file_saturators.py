@@ -258,7 +258,7 @@ def test_rsync_that_lost_files_on_its_way_did_not_fail(tmp_path: Path) -> None:
         assert done.returncode == kept
 
 
-def test_one_obstacle_is_told_once(tmp_path: Path) -> None:
+def test_one_obstacle_is_reported_once(tmp_path: Path) -> None:
     (tmp_path / "ssh").write_text('#!/bin/sh\nexit "$STATUS"\n')
     (tmp_path / "ssh").chmod(0o755)
     checks = rsync.RSYNC.checks(settings_of(REMOTE | {"folder": "@clone"}))

@@ -201,7 +201,7 @@ def test_options_that_are_refused(given_: dict[str, Any], problem: str, says: st
     assert str(refused.value).startswith(problem), says
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(SettingsError) as refused:
         check_settings(Path("/"), {"file_size": "x", "threads": "y", "tests": "z", "time_s": "t"})
     assert len(str(refused.value).splitlines()) == 4
@@ -366,7 +366,7 @@ def test_files_are_removed_when_it_is_interrupted(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_files_that_cannot_be_made_are_told(tmp_path: Path, status: int, out: str, says: str) -> None:
+def test_files_that_cannot_be_made_are_reported(tmp_path: Path, status: int, out: str, says: str) -> None:
     whole = sysbench_machine()
     on = ScriptedMachine(
         lambda command: (status, out, "") if command[-1] == "prepare" else whole._answer(command)
@@ -376,7 +376,7 @@ def test_files_that_cannot_be_made_are_told(tmp_path: Path, status: int, out: st
     assert verbs(on)[-2:] == ["cleanup", "rmdir"]
 
 
-def test_a_folder_that_stays_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_stays_is_reported(tmp_path: Path) -> None:
     whole = sysbench_machine()
     on = ScriptedMachine(
         lambda command: (1, "", "Directory not empty") if command[0] == "rmdir" else whole._answer(command)

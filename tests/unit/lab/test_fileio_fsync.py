@@ -49,11 +49,11 @@ def test_a_cell_says_what_fio_printed(version: str, what: str, case: FsyncCase) 
     assert cell.case == case
     assert (cell.writes, cell.syncs) == (job["write"]["total_ios"], job["sync"]["lat_ns"]["N"])
     assert cell.syncs > 1000, "also after fdatasyncs, whose total_ios is 0"
-    for told, found in ((job["sync"]["lat_ns"], cell.sync_ms), (job["write"]["clat_ns"], cell.write_ms)):
+    for printed, found in ((job["sync"]["lat_ns"], cell.sync_ms), (job["write"]["clat_ns"], cell.write_ms)):
         assert tuple(found) == FIGURES
         for name, fios in (("p50", "50.000000"), ("p99", "99.000000"), ("p99.9", "99.900000")):
-            assert found[name] == pytest.approx(told["percentile"][fios] / 1e6)  # type: ignore[index]
-        assert found["max"] == pytest.approx(told["max"] / 1e6)
+            assert found[name] == pytest.approx(printed["percentile"][fios] / 1e6)  # type: ignore[index]
+        assert found["max"] == pytest.approx(printed["max"] / 1e6)
     assert cell.sync_ms["p50"] != cell.write_ms["p50"], "calls apart from writes"
     assert cell.execution_s == job["write"]["runtime"] / 1000
     assert cell.throughput_mib_per_s == pytest.approx(job["write"]["bw_bytes"] / 2**20, abs=0.001)
@@ -120,11 +120,11 @@ def test_what_too_few_calls_leave_open_is_no_zero(
     count: int, p50: float | None, p99: float | None, most: float | None
 ) -> None:
     document = json.loads(fio_output("fio-3.33", "etcd"))
-    told = document["jobs"][0]["sync"]["lat_ns"]
-    told |= {"N": count, "max": 5_000_000}
-    told["percentile"] |= {"50.000000": 2_000_000, "99.000000": 5_040_000, "99.900000": 5_040_000}
+    printed = document["jobs"][0]["sync"]["lat_ns"]
+    printed |= {"N": count, "max": 5_000_000}
+    printed["percentile"] |= {"50.000000": 2_000_000, "99.000000": 5_040_000, "99.900000": 5_040_000}
     if not count:
-        del told["percentile"]
+        del printed["percentile"]
     found = parse_fio(json.dumps(document)).sync_ms
     assert (found["p50"], found["p99"], found["max"]) == (p50, p99, most)
     assert found["p99.9"] is None
@@ -214,7 +214,7 @@ def test_what_is_finished_is_not_measured_again(tmp_path: Path) -> None:
     assert verbs(after) == ["mkdir", "find", "rm", "df", "fio", "rm", "rmdir"]
 
 
-def test_a_machine_without_fio_is_told(tmp_path: Path) -> None:
+def test_a_machine_without_fio_is_reported(tmp_path: Path) -> None:
     whole = machine()
     on = ScriptedMachine(lambda words: (127, "", "") if "fio" in words else whole._answer(words))
     with pytest.raises(FileioError, match="scripted: fio is not installed: apt-get install fio"):
@@ -284,7 +284,7 @@ def test_options_that_are_refused(given_: dict[str, Any], says: str) -> None:
     assert str(refused.value).startswith(says)
 
 
-def test_all_problems_are_told_at_once_and_options_of_fio_need_its_flag() -> None:
+def test_all_problems_are_reported_at_once_and_options_of_fio_need_its_flag() -> None:
     wrong = {"calls": "x", "engines": "y", "threads": "z", "file_size": "much"}
     with pytest.raises(SettingsError) as refused:
         check_settings(Path("/"), OPTIONS | wrong, fsync=True)

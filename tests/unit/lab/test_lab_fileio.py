@@ -48,7 +48,7 @@ def lab_of(fileio: dict[str, Any], *backends: str, **more: Any) -> Lab:
 
 
 MISTAKES = [
-    ("a backend that there is not", {"backends": ["nvme"]}, ("zfs",), "nvme is not one of backends: zfs"),
+    ("a backend that does not exist", {"backends": ["nvme"]}, ("zfs",), "nvme is not one of backends: zfs"),
     ("a backend without a disk", {"backends": ["bare"]}, ("zfs", "bare"), "bare has no disk to measure"),
     ("nothing to measure", {}, ("bare", "placed"), "fileio: has no volume to measure"),
     ("too small a disk", {"file_size": "1G"}, ("zfs",), "1 GiB does not fit on the disk of zfs (1 GiB)"),
@@ -63,7 +63,7 @@ MISTAKES = [
 @pytest.mark.parametrize(
     ("fileio", "backends", "says"), [r[1:] for r in MISTAKES], ids=[r[0] for r in MISTAKES]
 )
-def test_mistakes_are_told_with_their_key(
+def test_mistakes_are_reported_with_their_key(
     fileio: dict[str, Any], backends: tuple[str, ...], says: str
 ) -> None:
     with pytest.raises(SettingsError) as caught:
@@ -72,7 +72,7 @@ def test_mistakes_are_told_with_their_key(
     assert "(see docs/" in str(caught.value)
 
 
-def test_a_site_that_exists_is_measured_only_where_it_is_named_and_what_is_left_out_is_told() -> None:
+def test_a_site_that_exists_is_measured_only_where_it_is_named_and_what_is_left_out_is_reported() -> None:
     lab = lab_of(TWO, "zfs", "tank", "bare", "placed")
     assert measured_rigs(lab) == ["zfs", "tank"]
     assert left_out(lab) == [
@@ -239,7 +239,7 @@ async def measured_on(
 
 
 @pytest.mark.usefixtures("untuned")
-def test_a_failure_is_told_and_is_no_error(tmp_path: Path) -> None:
+def test_a_failure_is_reported_and_is_no_error(tmp_path: Path) -> None:
     lab, said = lab_of(TWO, "tank", out=str(tmp_path)), list[str]()
     volumes = asyncio.run(measured_on(Failing(hangs=False), lab, make_folder(lab), said))
     assert said[-1].startswith("tank: fileio failed: scripted: ")
@@ -379,7 +379,7 @@ class Full(ScriptedMachine):
 
 
 @pytest.mark.usefixtures("untuned")
-def test_a_full_disk_is_told_with_the_key_of_what_needs_less(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_key_of_what_needs_less(tmp_path: Path) -> None:
     lab = lab_of(TWO | {"fsync": {"file_size": "2G"}}, "tank", out=str(tmp_path))
     folder, said = make_folder(lab), list[str]()
     assert lab.fileio

@@ -165,7 +165,7 @@ def test_what_a_clone_would_share_is_refused(why: str, xml: str, said: str) -> N
         read_base(xml)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     with pytest.raises(LabError) as raised:
         read_base(domain(DISK.replace("<boot", "<shareable/><boot") + "<hostdev/>"))
     assert len(str(raised.value).splitlines()) == 2
@@ -270,7 +270,7 @@ CANNOT = [
 
 
 @pytest.mark.parametrize(("why", "host", "said"), CANNOT)
-def test_a_base_that_cannot_be_cloned_is_said_when_it_is_to_be(why: str, host: Host, said: str) -> None:
+def test_a_base_that_cannot_be_cloned_is_reported_when_it_is_to_be(why: str, host: Host, said: str) -> None:
     clone = prepared(host)
     assert clone.destroy()
     with pytest.raises(LabError, match=f"far: cannot clone site: .*{said}"):
@@ -279,7 +279,7 @@ def test_a_base_that_cannot_be_cloned_is_said_when_it_is_to_be(why: str, host: H
         clone.reset(restore=True)
 
 
-def test_a_machine_that_is_out_of_reach_is_said_at_once() -> None:
+def test_a_machine_that_is_out_of_reach_is_reported_at_once() -> None:
     class Far(Host):
         async def run(self, command: Sequence[str], **_: Any) -> CommandResult:
             raise MachineError("far", "cannot be reached")

@@ -118,7 +118,7 @@ def test_members_begin_when_they_should(what: str, text: str, says: str | None) 
     assert (timed.sentence if timed else None) == says, what
 
 
-def test_a_member_that_begins_later_is_told_what_to_wait_for_and_the_plan_says_when() -> None:
+def test_a_member_that_begins_later_knows_what_to_wait_for_and_the_plan_says_when() -> None:
     _, timed = loads(with_member("begin_s: 12"))
     assert timed.command[:2] == ["env", "PLIMSOLL_BEGIN_FILE=/out/save-article/begin"]
     assert timed.says == "run the scenario, which begins at 12 s"
@@ -176,12 +176,12 @@ time.sleep(lasts_s)
 say(status)
 print("its last words", file=sys.stderr)
 """
-Told = tuple[str, str, float, str]  # scenario, name, seconds that it lasts, status
+ScriptedMember = tuple[str, str, float, str]  # scenario, name, seconds that it lasts, status
 
 
-def parts(folder: Path, *told: Told) -> list[MemberRun]:
+def parts(folder: Path, *scripted: ScriptedMember) -> list[MemberRun]:
     found = []
-    for scenario, name, lasts_s, status in told:
+    for scenario, name, lasts_s, status in scripted:
         below = folder / name
         command = [sys.executable, "-c", SCENARIO, str(below), str(lasts_s), status]
         found.append(
@@ -223,7 +223,7 @@ def test_a_crowd_without_an_end_is_stopped_when_all_others_have_ended(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("why", "told", "said"),
+    ("why", "scripted", "said"),
     [
         ("a member fails", ("download", "b", 0.1, "failed"), "b: the run is failed: its last words"),
         (
@@ -236,10 +236,10 @@ def test_a_crowd_without_an_end_is_stopped_when_all_others_have_ended(tmp_path: 
 )
 @pytest.mark.parametrize("endless", [False, True])
 def test_a_member_that_does_not_end_well_ends_the_others(
-    why: str, told: Told, said: str, endless: bool, tmp_path: Path
+    why: str, scripted: ScriptedMember, said: str, endless: bool, tmp_path: Path
 ) -> None:
     with pytest.raises(LabError, match=said):
-        loaded(parts(tmp_path, ("download", "a", 600, "complete"), told), endless)
+        loaded(parts(tmp_path, ("download", "a", 600, "complete"), scripted), endless)
 
 
 def test_what_the_run_itself_says_of_its_failure_counts_more_than_last_words(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_what_begins_with_the_saturator_begins_at_its_second_where_there_is_none
     assert (tmp_path / "late" / BEGIN_FILE).exists()
 
 
-def test_a_member_that_cannot_be_told_is_an_error_of_the_run(tmp_path: Path) -> None:
+def test_a_member_whose_signal_to_begin_cannot_be_written_is_an_error_of_the_run(tmp_path: Path) -> None:
     part, clock = waiting(tmp_path, Beginning(0))
     (tmp_path / "late").rmdir()
     with pytest.raises(LabError, match="begin cannot be written: No such file"):

@@ -66,7 +66,7 @@ RUNS = [
     ("an argument is no shell's", ["echo", "a  b", "$HOME;'\""], None, 0, "a  b $HOME;'\"\n", ""),
     ("input comes whole", ["cat"], b"one\ntwo", 0, "one\ntwo", ""),
     ("empty input ends at once", ["cat"], b"", 0, "", ""),
-    ("without input there is none to wait for", ["cat"], None, 0, "", ""),
+    ("without input none is waited for", ["cat"], None, 0, "", ""),
     ("input that nobody reads is no error", ["true"], b"x" * 200_000, 0, "", ""),
     ("errors stand apart", ["sh", "-c", "echo out; echo err >&2; exit 3"], None, 3, "out\n", "err\n"),
     ("a signal is 128 and its number", ["sh", "-c", "kill -9 $$"], None, 137, "", ""),
@@ -273,7 +273,7 @@ def test_root_is_asked_for_without_a_password(tmp_path: Path, monkeypatch: pytes
     assert (done.out, done.err, text) == ("in", "asked: -n --\n", "text")
 
 
-def test_only_what_is_given_is_told_to_ssh() -> None:
+def test_only_what_is_given_is_passed_to_ssh() -> None:
     bare = connect_options(Access("host"), 30)
     assert bare["preferred_auth"] == ["publickey"], "never a password"
     assert bare["password"] is None

@@ -37,11 +37,11 @@ def notices(sent: list[Message], occasions: object = OCCASIONS) -> Notices:
         ("it failed", RunResult(exit_reason="failed", error="no room"), "failed", "no room"),
     ],
 )
-def test_the_end_is_told(says: str, result: RunResult, verdict: str, row: str) -> None:
+def test_the_end_is_reported(says: str, result: RunResult, verdict: str, row: str) -> None:
     sent: list[Message] = []
-    told = notices(sent)
-    told.send_end(result)
-    told.close()
+    notifier = notices(sent)
+    notifier.send_end(result)
+    notifier.close()
     (message,) = sent
     assert message.verdict == verdict, says
     assert row in message.markdown.replace("\\", "")
@@ -55,22 +55,22 @@ def test_an_interruption_and_an_error_are_ends_too_and_a_busy_machine_is_none() 
         (BusyError("another one"), []),
     ):
         sent: list[Message] = []
-        told = notices(sent)
-        with pytest.raises(type(error)), told.send_on_error():
+        notifier = notices(sent)
+        with pytest.raises(type(error)), notifier.send_on_error():
             raise error
         assert [message.verdict for message in sent] == verdicts
 
 
-def test_only_what_is_asked_for_is_told() -> None:
+def test_only_what_is_asked_for_is_reported() -> None:
     sent: list[Message] = []
-    told = notices(sent, ["set-aside"])
-    told.send("failure", "run failed", "run 1 of 8 failed")
-    told.send("set-aside", "set aside", "nvme was set aside")
-    told.close()
+    notifier = notices(sent, ["set-aside"])
+    notifier.send("failure", "run failed", "run 1 of 8 failed")
+    notifier.send("set-aside", "set aside", "nvme was set aside")
+    notifier.close()
     assert [message.verdict for message in sent] == ["set aside"]
 
 
-def test_a_notice_that_does_not_arrive_is_said_and_the_next_one_goes_out() -> None:
+def test_a_notice_that_does_not_arrive_is_reported_and_the_next_one_goes_out() -> None:
     sent, said = list[Message](), list[str]()
 
     def send(message: Message) -> None:
@@ -78,10 +78,10 @@ def test_a_notice_that_does_not_arrive_is_said_and_the_next_one_goes_out() -> No
             raise NotDeliveredError("the web hook answered 500")
         sent.append(message)
 
-    told = Notices("one", Path("results/one"), [send], OCCASIONS, said.append)
-    told.send("failure", "run failed", "run 1")
-    told.send("failure", "run failed", "run 2")
-    told.close()
+    notifier = Notices("one", Path("results/one"), [send], OCCASIONS, said.append)
+    notifier.send("failure", "run failed", "run 1")
+    notifier.send("failure", "run failed", "run 2")
+    notifier.close()
     assert said == ["A notice did not go out: the web hook answered 500"]
     assert [message.subject for message in sent] == ["one: run 2"]
 
@@ -101,9 +101,9 @@ def test_a_command_of_lab_yml_gets_the_notice_and_no_secret(tmp_path: Path) -> N
         f"json.dump(said, open({str(out)!r}, 'w'))\n"
     )
     script.chmod(0o755)
-    told = open_notices(Notify(command=str(script)), "one", tmp_path, {"notify_command": None}, print, {})
-    told.send_end(RunResult(finished=["a"], exit_reason="finished"))
-    told.close()
+    notifier = open_notices(Notify(command=str(script)), "one", tmp_path, {"notify_command": None}, print, {})
+    notifier.send_end(RunResult(finished=["a"], exit_reason="finished"))
+    notifier.close()
     verdict, text, environment = json.loads(out.read_text())
     assert verdict == "finished"
     assert text.startswith("# Plimsoll: one\\: the experiment is finished")
@@ -114,8 +114,8 @@ def test_the_url_in_the_environment_counts_where_lab_yml_asks_for_notices(tmp_pa
     environment = {URL_NAME: SECRET}
     options = {"notify_command": None, "webhook_file": None}
     for notify, many in ((None, 0), (Notify(), 1)):
-        told = open_notices(notify, "one", tmp_path, options, print, environment)
-        assert len(told._channels) == many
+        notifier = open_notices(notify, "one", tmp_path, options, print, environment)
+        assert len(notifier._channels) == many
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_url_in_the_environment_counts_where_lab_yml_asks_for_notices(tmp_pa
         ("lab.yml asks for no notices", None, None, {}, False),
     ],
 )
-def test_notices_that_nobody_gets_are_said(
+def test_notices_that_nobody_gets_are_reported(
     tmp_path: Path,
     why: str,
     notify: Notify | None,

@@ -58,7 +58,7 @@ def _two(name: str, before: list[str], after: list[str], seconds: float = 1.0) -
     return sampled(_source(name), before, after, every_s=seconds)
 
 
-def test_a_disk_is_told_by_what_it_did_since_the_last_sample() -> None:
+def test_a_disk_is_described_by_what_it_did_since_the_last_sample() -> None:
     figures = _two("diskstats", [DISKSTATS], [DISKSTATS_LATER])
     assert figures == pytest.approx(
         {
@@ -225,7 +225,7 @@ def test_the_first_line_of_an_old_zpool_is_a_mean_and_left_out() -> None:
     assert lines.take().now == {}
     lines.add(IOSTAT_FUSE.splitlines()[4])
     assert lines.take().gauge("tank writes") == 402
-    assert lines.take().now == {}, "no line is told twice"
+    assert lines.take().now == {}, "no line is read twice"
 
 
 class Client:
@@ -270,7 +270,7 @@ def test_a_second_without_a_whole_round_is_empty_and_the_next_rate_is_that_of_th
     assert client.figures()["queries_per_s"] == 500, "of two rounds in a second the later one"
 
 
-def test_an_error_of_the_client_ends_the_round_and_is_said_once() -> None:
+def test_an_error_of_the_client_ends_the_round_and_is_reported_once() -> None:
     said = list[str]()
     refused = "ERROR 2002 (HY000): Can't connect to local server through socket '/run/mysqld.sock' (2)"
     rounds = mariadb.MariadbReader()
@@ -442,7 +442,7 @@ def test_a_pool_that_was_started_anew_has_no_rates() -> None:
     assert figures["accepted_per_s"] is None
 
 
-def test_what_goes_wrong_is_said_once() -> None:
+def test_what_goes_wrong_is_reported_once() -> None:
     refused = json.dumps({"at_ns": 1, "waited_ms": 0.1, "error": "/status: [Errno 111] Connection refused"})
     _, heard = sampled_php(refused, refused)
     assert heard == ["php: /status: [Errno 111] Connection refused"]
@@ -473,7 +473,7 @@ REFUSED = [
     ("a device with a semicolon", {"disks": ["sda;reboot"]}, "disks.0"),
     ("a pool that is an option", {"pools": ["-v"]}, "pools.0"),
     ("a pool with a space", {"pools": ["my pool"]}, "pools.0"),
-    ("an observer that there is not", {"observe": ["weather"]}, "observe.0"),
+    ("an observer that does not exist", {"observe": ["weather"]}, "observe.0"),
     ("something twice", {"disks": ["sda", "sda"]}, ""),
     ("a database that nobody said how to ask", {"observe": ["mariadb"]}, ""),
     ("no socket for a path", {"php": {}}, "php"),

@@ -43,8 +43,8 @@ SYNCING = line(103, "S", 10 * SECOND_NS, times=(2 * SECOND_NS, SECOND_NS // 2, S
 WAITING = line(103, "W", 10 * SECOND_NS, times=(2 * SECOND_NS, SECOND_NS // 2, 0, 0))
 
 GROUPS = [
-    ("groups of before the run are not told", [_txgs(1, OLD)], None),
-    ("nor is one told twice", [_txgs(1, OLD), _txgs(2, OLD)], None),
+    ("groups of before the run are not reported", [_txgs(1, OLD)], None),
+    ("nor is one reported twice", [_txgs(1, OLD), _txgs(2, OLD)], None),
     ("one that ended since the last sample", [_txgs(1, OLD), _txgs(2, OLD, SHORT)], 40),
     ("of two, the longer", [_txgs(1, OLD), _txgs(2, OLD, SHORT, LONG, OPEN)], 3500),
     ("one still syncing, as far as it is", [_txgs(1, OLD), _txgs(17.25, OLD, SYNCING, OPEN)], 4250),
@@ -135,7 +135,7 @@ def test_percentiles_are_upper_bounds_of_what_is_new(kinds: int) -> None:
 NO_WAITS = [
     ("the counts since the import are no second", [FAST], 0),
     ("nothing new", [FAST, FAST], 0),
-    ("a round that is cut off is not told", [FAST, {(30, READ): 2000}], 5),
+    ("a round that is cut off is not reported", [FAST, {(30, READ): 2000}], 5),
     ("nor one without its end", [FAST, {(30, READ): 2000}], 1),
     ("a pool that was imported anew has fewer", [FAST, {(30, READ): 20}], 0),
 ]
@@ -146,7 +146,7 @@ def test_what_gives_no_waits(rounds: list[dict[tuple[int, int], int]], cut: int)
     assert set(_waits(*rounds, cut_off=cut).values()) == {None}
 
 
-def test_a_round_that_came_late_is_told_with_the_next() -> None:
+def test_a_round_that_came_late_is_reported_with_the_next() -> None:
     taker = poolwaits.HistogramReader()
     for counts in (FAST, FAST | {(30, READ): 1}, FAST | {(30, READ): 2}):
         for each in [*histograms("tank", counts), END]:
@@ -209,7 +209,7 @@ def _vdevs(*lines: str) -> dict[str, float | None]:
     for each in lines:
         taker.add(each)
     pair = taker.take()
-    assert taker.take().now == {}, "no line is told twice"
+    assert taker.take().now == {}, "no line is read twice"
     return {column.name: column.formula(pair) for column in vdevs.columns({"tank": LEAVES})}
 
 
@@ -340,7 +340,7 @@ ABSENT = ["txg", "poolwaits", "vdevs", "poolstate"]
 @pytest.mark.parametrize(
     "answers", [{}, {"zpool list -H -o name": "tank\n"}], ids=["no pool", "a zpool that knows nothing of it"]
 )
-def test_what_a_host_has_not_is_said_once(name: str, answers: dict[str, str]) -> None:
+def test_what_a_host_has_not_is_reported_once(name: str, answers: dict[str, str]) -> None:
     said: list[str] = []
     machine = FakeMachine(answers=answers)
     if name == "poolstate" and answers:

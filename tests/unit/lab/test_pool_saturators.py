@@ -35,7 +35,7 @@ EMULATED = DataLocation("/srv/plimsoll-move--hdd/mnt", "plimsoll-move--hdd/site"
         ("openzfs-2.1-resilver", 0.0, "a resilver that has only looked so far"),
         ("openzfs-2.1-paused", 7.04, "a paused scrub"),
         ("openzfs-2.1-done", None, "one that is over"),
-        ("openzfs-2.3-scrub", 18.53, "a scrub, of which no rate of scanning is told any more"),
+        ("openzfs-2.3-scrub", 18.53, "a scrub, whose rate of scanning is no longer reported"),
         ("openzfs-2.3-resilver", 86.72, "a resilver"),
         ("openzfs-2.3-ran-over", None, "a counter that ran over is no figure"),
         ("openzfs-2.3-canceled", None, "one that was stopped"),

@@ -71,7 +71,7 @@ def test_the_filling_is_what_lacks_of_the_share(of: tuple[int, int, int, int], s
     assert filling_bytes(*of) == size
 
 
-def test_a_volume_that_is_full_and_a_quota_are_told_with_the_key() -> None:
+def test_a_volume_that_is_full_and_a_quota_are_reported_with_the_key() -> None:
     with pytest.raises(LabError, match=r"precondition.fill_percent: the volume is 80 % full already"):
         check_size(filling_bytes(80, 90 * GIB, 10 * GIB, 1), GIB, 80)
     with pytest.raises(
@@ -82,9 +82,9 @@ def test_a_volume_that_is_full_and_a_quota_are_told_with_the_key() -> None:
 
 def answer(iops: float = 1000.0, io_bytes: int = 64 << 20, error: int = 0) -> str:
     """What fio 3.33 prints with --output-format=json, as far as it is read."""
-    told = {"io_bytes": io_bytes, "bw_bytes": 4096 * iops, "iops": iops, "runtime": 60_001}
+    reported = {"io_bytes": io_bytes, "bw_bytes": 4096 * iops, "iops": iops, "runtime": 60_001}
     slow = {"percentile": {"50.000000": 100_000, "99.900000": 12_345_678}}
-    job = {"jobname": "plimsoll-round", "error": error, "write": told | {"clat_ns": slow}}
+    job = {"jobname": "plimsoll-round", "error": error, "write": reported | {"clat_ns": slow}}
     return json.dumps({"fio version": "fio-3.33", "jobs": [job]}, indent=2) + "\n"
 
 
@@ -105,7 +105,7 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("output", [row[1] for row in DAMAGED], ids=[row[0] for row in DAMAGED])
-def test_what_is_no_result_of_fio_is_told(output: str) -> None:
+def test_what_is_no_result_of_fio_is_reported(output: str) -> None:
     with pytest.raises(LabError, match="cannot parse what fio prints"):
         precondition.parse_written(output)
 
@@ -115,7 +115,7 @@ def test_an_error_within_fio_is_one() -> None:
         precondition.parse_written(answer(error=28))
 
 
-def test_no_path_is_told_to_fio_and_a_round_makes_no_file() -> None:
+def test_fio_gets_no_path_and_a_round_makes_no_file() -> None:
     words = precondition.overwrite("/a:b", GIB, True, PreconditionSettings())
     assert words[:3] == ["env", "--chdir=/a:b", "fio"]
     assert "--filename=data" in words and "--allow_file_create=0" in words
@@ -133,7 +133,7 @@ def lab_of(wanted: dict[str, Any] | None, *backends: str, **more: Any) -> Lab:
 
 
 MISTAKES = [
-    ("a backend that there is not", {"backends": ["nvme"]}, ("zfs",), "nvme is not one of backends: zfs"),
+    ("a backend that does not exist", {"backends": ["nvme"]}, ("zfs",), "nvme is not one of backends: zfs"),
     ("a backend without a disk", {"backends": ["bare"]}, ("zfs", "bare"), "bare has no disk to fill"),
     ("nothing to fill", {}, ("bare", "placed"), "precondition: has no volume to fill"),
     ("to the brim", {"fill_percent": 99}, ("zfs",), "precondition.fill_percent"),
@@ -144,7 +144,7 @@ MISTAKES = [
 @pytest.mark.parametrize(
     ("wanted", "backends", "says"), [r[1:] for r in MISTAKES], ids=[r[0] for r in MISTAKES]
 )
-def test_mistakes_are_told_with_their_key(
+def test_mistakes_are_reported_with_their_key(
     wanted: dict[str, Any], backends: tuple[str, ...], says: str
 ) -> None:
     with pytest.raises(SettingsError) as caught:
@@ -153,7 +153,7 @@ def test_mistakes_are_told_with_their_key(
     assert "(see docs/" in str(caught.value)
 
 
-def test_a_site_that_exists_is_filled_only_where_it_is_named_and_what_is_left_is_told() -> None:
+def test_a_site_that_exists_is_filled_only_where_it_is_named_and_what_is_left_is_reported() -> None:
     lab = lab_of({}, "zfs", "tank", "bare", "placed")
     assert preconditioned_rigs(lab) == ["zfs", "tank"]
     assert left_out(lab) == [
@@ -307,7 +307,7 @@ def test_rounds_go_on_until_five_are_steady(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("untuned")
-def test_a_volume_that_never_is_steady_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_volume_that_never_is_steady_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room(monkeypatch)
     on = Fiddled(*(10.0 * 2**i for i in range(9)))
     _, said = asyncio.run(brought_about(on, lab_of({"most_rounds": 6}, "tank"), tmp_path))
@@ -386,7 +386,7 @@ def test_the_example_of_the_docs_is_right() -> None:
     ]
 
 
-def test_status_tells_of_the_volumes(tmp_path: Path) -> None:
+def test_status_reports_the_volumes(tmp_path: Path) -> None:
     folder = make_folder(lab_of({}, "zfs", "tank", out=str(tmp_path)))
     for one in after(10, 10, 10, 10, 10):
         append_line(folder.rounds, one.model_dump())

@@ -55,12 +55,12 @@ def has_parts(line: str, message: str) -> bool:
 
 FACTORS: list[tuple[str, dict[str, Any], str]] = [
     (
-        "a factor that there is not",
+        "a factor that does not exist",
         {"name": "recordsise", "values": [1, 2]},
         "name: recordsise is not known as a key…did you mean recordsize?",
     ),
     (
-        "a key that there is not",
+        "a key that does not exist",
         {"name": "a", "key": "tuning.vm.swapines", "values": [1, 2]},
         "key…did you mean tuning.vm.swappiness?",
     ),
@@ -82,7 +82,7 @@ FACTORS: list[tuple[str, dict[str, Any], str]] = [
         "name: backend is already a factor",
     ),
     (
-        "an option of a scenario that there is not",
+        "an option of a scenario that does not exist",
         {"name": "a", "key": "scenarios.replai.options.speed", "values": [1, 2]},
         "…not one of scenarios: replay",
     ),
@@ -93,7 +93,7 @@ FACTORS: list[tuple[str, dict[str, Any], str]] = [
         "…site is not varied",
     ),
     (
-        "a backend that there is not",
+        "a backend that does not exist",
         {"name": "atime", "values": ["on", "off"], "backends": ["tonk"]},
         "…tonk is not one of backends",
     ),
@@ -133,7 +133,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
         ["lab.yml:6: backends.1.name: a is already the name of backends.0"],
     ),
     (
-        "a host that there is not",
+        "a host that does not exist",
         ALONE.replace("    clone", "    host: pve1\n    clone"),
         ["lab.yml:5: backends.0.host: pve1 is not one of hosts: local"],
     ),
@@ -171,7 +171,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
-        "a part that there is not",
+        "a part that does not exist",
         ALONE.replace("    clone", f"    {OWN.replace('@disk', '@www')}\n    clone"),
         [
             "datasets.@www: must be @disk, @database, @web or a dataset's name, such as tank/site",
@@ -301,19 +301,19 @@ WRONG: list[tuple[str, str, list[str]]] = [
         SWEEP.replace("driver: compose", "driver: qemu, image: /srv/debian.qcow2") + "cache: warm",
         ["only the guest itself can read the files in its disk (qemu)"],
     ),
-    ("a state of caches that there is not", SWEEP + "cache: hot", ["cache"]),
+    ("a state of caches that does not exist", SWEEP + "cache: hot", ["cache"]),
 ]
 
 
 @pytest.mark.parametrize(("text", "messages"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
-def test_what_is_wrong_is_said_with_its_line_and_key(text: str, messages: list[str]) -> None:
+def test_what_is_wrong_is_reported_with_its_line_and_key(text: str, messages: list[str]) -> None:
     lines = problems_of(text)
     assert len(lines) == len(messages), lines
     for line, message in zip(lines, messages, strict=True):
         assert has_parts(line, message)
 
 
-def test_all_that_is_wrong_with_factors_is_said_at_once() -> None:
+def test_all_that_is_wrong_with_factors_is_reported_at_once() -> None:
     several = [factor for _, factor, _ in FACTORS if len(factor["values"]) > 1]  # one alone fits no model
     found = re.findall(r"factors\.(\d+)\.\w+[.\d]*: ", "\n".join(problems_of(sweep(*several))))
     assert {int(number) for number in found} == set(range(len(several)))
@@ -321,12 +321,12 @@ def test_all_that_is_wrong_with_factors_is_said_at_once() -> None:
 
 OPTIONS = [
     (
-        "a scenario that there is not",
+        "a scenario that does not exist",
         "{scenario: uplode}",
         "scenarios.0.scenario: uplode does not exist; choose one of replay, download",
     ),
     (
-        "an option that there is not",
+        "an option that does not exist",
         "{scenario: download, options: {iteration: 3}}",
         "scenarios.0.options.iteration: is not a setting",
     ),
@@ -395,7 +395,7 @@ def test_each_has_its_line_and_a_page_that_there_is_and_no_jargon() -> None:
         assert key.isdecimal() or key in text[int(number) - 1], line
 
 
-def test_what_was_mended_is_not_told_again(tmp_path: Path) -> None:
+def test_what_was_mended_is_not_reported_again(tmp_path: Path) -> None:
     """The first problem of each key does not hide others that only a later try would show."""
     path = tmp_path / "lab.yml"
     path.write_text(
@@ -412,12 +412,14 @@ def test_what_was_mended_is_not_told_again(tmp_path: Path) -> None:
 
 BESIDE = [
     ("recordsize on ext4", "recordsize", "its datasets are not known"),
-    ("a factor that there is not", "record-sice", "did you mean recordsize"),
+    ("a factor that does not exist", "record-sice", "did you mean recordsize"),
 ]
 
 
 @pytest.mark.parametrize(("factor", "message"), [row[1:] for row in BESIDE], ids=[row[0] for row in BESIDE])
-def test_a_factor_that_does_not_fit_is_told_beside_options(tmp_path: Path, factor: str, message: str) -> None:
+def test_a_factor_that_does_not_fit_is_reported_beside_options(
+    tmp_path: Path, factor: str, message: str
+) -> None:
     path = tmp_path / "lab.yml"
     path.write_text(
         "name: grid\n"
@@ -432,7 +434,7 @@ def test_a_factor_that_does_not_fit_is_told_beside_options(tmp_path: Path, facto
     assert message in "\n".join(found)
 
 
-def test_what_follows_from_a_disk_that_is_wrong_is_not_told(tmp_path: Path) -> None:
+def test_what_follows_from_a_disk_that_is_wrong_is_not_reported(tmp_path: Path) -> None:
     """Without its disk the backend has no dataset for the factor: that is no mistake of its own."""
     path = tmp_path / "lab.yml"
     path.write_text(
@@ -515,7 +517,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=6))
-def test_whatever_is_written_is_told_or_right(value: dict[object, object]) -> None:
+def test_whatever_is_written_is_reported_or_right(value: dict[object, object]) -> None:
     text = yaml.safe_dump(value)
     try:
         parse_lab(text)

@@ -170,14 +170,14 @@ FINAL: list[tuple[str, Call, Fault, str]] = [
         "this storage has no snapshots: set restore: clone",
     ),
     (
-        "there is no such machine",
+        "the machine does not exist",
         Call("start it", "POST", "/nodes/pve1/qemu/111/status/start"),
         lambda s: None,
         "qemu-server/111.conf' does not exist: are node and number right",
     ),
     *(
         (
-            f"there is no such container to {verb}",
+            f"the container to {verb} does not exist",
             Call(verb, "POST", f"/nodes/pve1/lxc/121/status/{verb}"),
             lambda s: None,
             r"lxc/121\.conf' does not exist",

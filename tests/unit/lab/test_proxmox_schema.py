@@ -82,7 +82,7 @@ def test_all_requests_keep_to_the_description_and_it_has_no_others(server: Proxm
 CLONE = "/nodes/pve1/qemu/900/clone"
 CONFIG = "/nodes/pve1/qemu/105/config"
 WRONG: list[tuple[str, str, str, dict[str, str], str]] = [
-    ("there is no such path", "GET", "/nodes/pve1/openvz", {}, "path"),
+    ("the path does not exist", "GET", "/nodes/pve1/openvz", {}, "path"),
     ("a path is asked with another verb", "POST", "/cluster/nextid", {}, "path"),
     ("a parameter is missing", "POST", CLONE, {"name": "a"}, "newid"),
     ("a number is none", "POST", CLONE, {"newid": "first"}, "newid"),
@@ -93,7 +93,7 @@ WRONG: list[tuple[str, str, str, dict[str, str], str]] = [
     ("a limit has a fraction", "POST", CLONE, {"newid": "105", "bwlimit": "1.5"}, "bwlimit"),
     ("a word is not of the list", "GET", "/cluster/resources", {"type": "qemu"}, "type"),
     ("a disk has a key twice", "PUT", CONFIG, {"scsi0": "a:b,mbps_rd=1,mbps_rd=2"}, "scsi0"),
-    ("a disk has a key that there is not", "PUT", CONFIG, {"virtio1": "a:b,speed=1"}, "virtio1"),
+    ("a disk has a key that does not exist", "PUT", CONFIG, {"virtio1": "a:b,speed=1"}, "virtio1"),
     ("a disk has a key of another bus", "PUT", CONFIG, {"sata0": "a:b,iothread=1"}, "sata0"),
     ("another disk has", "PUT", CONFIG, {"virtio0": "a:b,ssd=1"}, "virtio0"),
     ("operations have a fraction", "PUT", CONFIG, {"scsi0": "a:b,iops_rd=1.5"}, "scsi0"),
@@ -128,13 +128,15 @@ def test_every_kind_of_storage_has_a_name() -> None:
 def test_the_page_says_for_each_call_which_privileges_it_needs() -> None:
     """The rows of its table are `| call | privilege | what it is needed on |`; GUEST is qemu and lxc."""
     rows = re.findall(r"^\| `([A-Z]+ /[^`]*)` \| ([^|]*) \| ([^|]*) \|$", PAGE, re.MULTILINE)
-    said = dict[str, set[tuple[frozenset[str], str]]]()
+    on_page = dict[str, set[tuple[frozenset[str], str]]]()
     for line, privilege, place in rows:
         for kind in ("qemu", "lxc") if "GUEST" in line else ("",):
             names = frozenset(re.findall(r"[A-Z][A-Za-z.]+\.[A-Za-z]+", privilege))
-            said.setdefault(line.replace("GUEST", kind), set()).update({(names, place)} if names else ())
-    assert {line: {(frozenset(names), place) for names, place in privileges(line)} for line in said} == said
-    assert set(said) == set(documented()["calls"])
+            on_page.setdefault(line.replace("GUEST", kind), set()).update({(names, place)} if names else ())
+    assert {
+        line: {(frozenset(names), place) for names, place in privileges(line)} for line in on_page
+    } == on_page
+    assert set(on_page) == set(documented()["calls"])
 
 
 def test_the_roles_on_the_page_have_what_all_calls_need_and_no_more() -> None:

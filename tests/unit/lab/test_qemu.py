@@ -179,7 +179,7 @@ def test_without_restore_the_disk_stays_and_the_guest_is_shut_down() -> None:
     assert says[:3] == ["shut it down", "make the pipes of its monitor", "start it"]
 
 
-def test_a_free_port_is_chosen_where_none_is_said() -> None:
+def test_a_free_port_is_chosen_where_none_is_given() -> None:
     qemu = clone(port=None)
     assert "choose a free port" in [step.says for step in qemu.reset(False)]
     assert qemu.target({"site_port": "4711"}).url == "http://127.0.0.1:4711"
@@ -206,7 +206,7 @@ def test_a_free_port_is_chosen_where_none_is_said() -> None:
         ("memory", {"memory_bytes": "1G"}, "1024M"),
     ],
 )
-def test_qemu_is_told(what: str, keys: dict[str, object], word: str) -> None:
+def test_qemu_gets_each_setting(what: str, keys: dict[str, object], word: str) -> None:
     assert word in qemu_words(clone(None, **keys)), what
 
 
@@ -330,7 +330,7 @@ def test_of_processes_only_qemu_with_exactly_our_name_is_found_and_ended(tmp_pat
 
             assert asyncio.run(look()) == [str(ours.pid)]
             off = [qemu_scripts.switch_off(NAME, str(tmp_path), 0)]
-            for _ in range(2):  # the second time there is nothing to do
+            for _ in range(2):  # the second time nothing is left to do
                 reaper = asyncio.run(_do_and_reap(machine, off, ours))
                 assert reaper in (-15, -9)
             assert asyncio.run(look()) == []
@@ -354,7 +354,7 @@ async def _do_and_reap(
         ("volumes without the kernel's ZFS", ("{folder}/a.qcow2", "zvol"), "zvols need"),
     ],
 )
-def test_what_is_missing_is_said_with_the_remedy(
+def test_what_is_missing_is_reported_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, arguments: tuple[str, str], message: str
 ) -> None:
     for name in ("qemu-img", "qemu-system-x86_64"):

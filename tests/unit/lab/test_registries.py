@@ -92,8 +92,8 @@ ROWS = [
 WRONG = [
     ("a key that the toy has not", "port: 8123", "prot: 8123", "clone.prot: is not a known key"),
     ("a required key is missing", ", litres: 200", "", "disk.litres: is missing"),
-    ("a kind that there is not", "kind: tide", "kind: flood", "tide"),
-    ("an observer that there is not", "[wind, cpu]", "[rain]", "or wind"),
+    ("a kind that does not exist", "kind: tide", "kind: flood", "tide"),
+    ("an observer that does not exist", "[wind, cpu]", "[rain]", "or wind"),
     (
         "a swell that is no number",
         "8123}",

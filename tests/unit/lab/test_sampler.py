@@ -154,7 +154,7 @@ def _far(**answers: str) -> FakeMachine:
     return FakeMachine(files, {"ls /sys/block": "loop0\nvda\nzram0\n"} | answers)
 
 
-def test_all_files_take_one_round_trip_and_what_is_absent_is_said_once() -> None:
+def test_all_files_take_one_round_trip_and_what_is_absent_is_reported_once() -> None:
     async def run() -> tuple[FakeMachine, list[str], Sampler, list[list[float | None]]]:
         machine, said = _far(), list[str]()
         found = await prepare_sampler(machine, ObserverSettings(), said.append)

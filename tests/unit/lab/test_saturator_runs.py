@@ -180,13 +180,13 @@ def test_it_gives_up_after_so_many_failures_and_says_why() -> None:
 
     one = asyncio.run(drive())
     assert one.failure and "status 1" in one.failure and "I/O error" in one.failure
-    told = [event for event in events if event["event"] != "zfs-send bytes"]
-    assert [(event["event"], event.get("phase")) for event in told] == [
+    reported = [event for event in events if event["event"] != "zfs-send bytes"]
+    assert [(event["event"], event.get("phase")) for event in reported] == [
         ("zfs-send", "start"),
         ("zfs-send retry", None),
         ("zfs-send", "stop"),
     ]
-    assert told[-1]["error"] == one.failure
+    assert reported[-1]["error"] == one.failure
     assert pool.snapshots == [], "also what the failed sends left"
 
 

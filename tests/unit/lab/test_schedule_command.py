@@ -195,7 +195,7 @@ def _cut(at: Path, plimsoll: Plimsoll, keep: int) -> None:
 
 
 @pytest.mark.parametrize("keep", range(7))
-def test_what_is_half_installed_is_told_and_removed(at: Path, plimsoll: Plimsoll, keep: int) -> None:
+def test_what_is_half_installed_is_reported_and_removed(at: Path, plimsoll: Plimsoll, keep: int) -> None:
     _cut(at, plimsoll, keep)
     whole = json.loads(plimsoll("install", "lab.yml", "--user", "--dry-run", "--json").output)
     assert len(whole["steps"]) == 6
@@ -250,14 +250,14 @@ def test_status_tells(
     assert plimsoll("install", "lab.yml", "--user").exit_code == 0
     assert plimsoll("status").exit_code == 0
     harm(at)
-    told = plimsoll("status", "quiet")
-    assert told.exit_code == 1, told.output
-    assert said in told.output
+    result = plimsoll("status", "quiet")
+    assert result.exit_code == 1, result.output
+    assert said in result.output
     data = json.loads(plimsoll("status", "--json").output)
     assert any(said in problem for problem in data["schedules"][0]["problems"])
 
 
-def test_status_tells_of_lines_that_were_changed(at: Path, plimsoll: Plimsoll) -> None:
+def test_status_reports_lines_that_were_changed(at: Path, plimsoll: Plimsoll) -> None:
     plimsoll("install", "lab.yml", "--cron")
     crontab = at / "fakes" / "table"
     text = crontab.read_text()
@@ -269,7 +269,7 @@ def test_status_tells_of_lines_that_were_changed(at: Path, plimsoll: Plimsoll) -
     assert plimsoll("status").exit_code == 2
 
 
-def test_run_tells_and_ends_as_regress_does(at: Path, plimsoll: Plimsoll) -> None:
+def test_run_reports_and_ends_as_regress_does(at: Path, plimsoll: Plimsoll) -> None:
     plimsoll("install", "lab.yml", "--user")
     (at / "told.json").write_text(json.dumps({"regress": 1, "says": "p99.9 moved \x1b[31m"}))
     done = plimsoll("run", "quiet")

@@ -35,7 +35,7 @@ from tests.support.stand_ins import called, program, scheduled, tell
 CODES = [
     (0, 0, 0, "passed", "nothing is worse"),
     (0, 1, 1, "regression", "something is"),
-    (0, 3, 3, "undecided", "it cannot be told"),
+    (0, 3, 3, "undecided", "it cannot be judged"),
     (0, 2, 2, "wrong", "an option of regress is wrong"),
     (0, 137, 3, "failed", "regress was killed"),
     (1, 0, 3, "failed", "half an experiment is no good night, whatever it says"),
@@ -137,7 +137,7 @@ def test_bad_nights(
     assert any(called_ in problem for problem in told_by.problems)
 
 
-def test_missed_nights_are_recorded_and_told(tmp_path: Path) -> None:
+def test_missed_nights_are_recorded_and_reported(tmp_path: Path) -> None:
     program(tmp_path)
     schedule, place = scheduled(tmp_path)
     run_night(schedule, place, True, _clock("2026-11-02T03:00:00"))
@@ -292,7 +292,7 @@ def test_what_is_not_gone_on_with(tmp_path: Path, why: str) -> None:
     assert not done.resumed
 
 
-def test_a_killed_night_is_told(tmp_path: Path) -> None:
+def test_a_killed_night_is_reported(tmp_path: Path) -> None:
     program(tmp_path)
     schedule, place = scheduled(tmp_path)
     nights = Nights(place.folder("quiet"))

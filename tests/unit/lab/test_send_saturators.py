@@ -354,8 +354,8 @@ def test_what_is_new_is_sent_and_the_old_goes_on_both_ends(sink: dict[str, str])
     assert pools.snapshots == ["tank/site@daily"]
     assert not pools.there
     assert (events[0]["event"], events[-1]["bytes"]) == ("zfs-replicate", 280)
-    told = [event for event in events if event["event"] == "zfs-replicate received bytes"]
-    assert bool(told) == (sink is FAR), "a local one takes what is sent"
+    reported = [event for event in events if event["event"] == "zfs-replicate received bytes"]
+    assert bool(reported) == (sink is FAR), "a local one takes what is sent"
     pipeline = next(words for words in machine.ran if words[0] == "python3")
     assert any("--word=received" in word for word in pipeline) == (sink is FAR)
 

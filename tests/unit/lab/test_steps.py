@@ -182,7 +182,7 @@ def test_room_that_is_not_there_is_named() -> None:
         _do(Room("", "/", bytes=1 << 60))
 
 
-def test_a_script_that_fails_is_told_in_one_line_by_what_it_was_for() -> None:
+def test_a_script_that_fails_is_reported_in_one_line_by_what_it_was_for() -> None:
     script = "for each in one two; do\n    echo $each >&2\ndone\nexit 4"
     with pytest.raises(MachineError) as caught:
         _do(Command("remove the folder", ("sh", "-c", script, "sh", "/srv/a")))

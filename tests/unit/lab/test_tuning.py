@@ -187,7 +187,7 @@ def test_a_property_that_is_right_by_inheriting_what_changes_is_set() -> None:
     assert found.put_back_steps[1].words == ("zfs", "inherit", "sync", "tank/db")
 
 
-def test_all_that_a_host_has_not_is_said_at_once() -> None:
+def test_all_that_a_host_has_not_is_reported_at_once() -> None:
     tuning = Tuning.model_validate(
         {"disks": {"sdz": {"nr_requests": 1}}, "datasets": {"tank/site": {"logbias": "latency"}}}
     )
@@ -227,7 +227,7 @@ REFUSED = [
     ("a property that is not listed", {"datasets": {"tank": {"mountpoint": "/"}}}),
     ("a compression with more behind it", {"datasets": {"tank": {"compression": "lz4 tank2"}}}),
     ("a record size that is no power of two", {"datasets": {"tank": {"recordsize": "100K"}}}),
-    ("a scheduler that there is not", {"disks": {"sda": {"scheduler": "cfq; id"}}}),
+    ("a scheduler that does not exist", {"disks": {"sda": {"scheduler": "cfq; id"}}}),
     ("a sysctl that is not listed", {"vm": {"drop_caches": 3}}),
     ("a module parameter that is not listed", {"zfs": {"zfs_recover": 1}}),
     ("two settings of which one counts", {"vm": {"dirty_ratio": 5, "dirty_bytes": "1M"}}),

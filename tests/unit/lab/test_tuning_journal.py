@@ -44,7 +44,7 @@ def test_a_tuning_is_applied_and_put_back() -> None:
         back = host.changes
         host.ran.clear()
         await put_back(host, PLACE)
-        assert host.changes == [], "a second time there is nothing to do"
+        assert host.changes == [], "a second time nothing is left to do"
         return host, applied, back
 
     host, applied, back = asyncio.run(run())
@@ -219,7 +219,7 @@ def test_nothing_is_done_where_nothing_is_wanted() -> None:
     assert host.files == before
 
 
-def test_what_was_asked_for_is_told_with_what_was_there_also_where_nothing_changes() -> None:
+def test_what_was_asked_for_is_reported_with_what_was_there_also_where_nothing_changes() -> None:
     tuning = Tuning.model_validate({"vm": {"swappiness": 60, "dirty_bytes": "64M"}})
     done = asyncio.run(apply_tuning(host_to_tune(), tuning, PLACE))
     assert [(value.key, value.was, value.set) for value in done.asked] == [
@@ -254,7 +254,7 @@ def test_the_journal_on_a_real_machine(tmp_path: Path, monkeypatch: pytest.Monke
     asyncio.run(run())
 
 
-def test_values_are_told_apart_by_kind() -> None:
+def test_values_are_distinguished_by_kind() -> None:
     journal = TuningJournal(
         by="x",
         put_back=(ZfsValue(name="zfs_txg_timeout", value="5"), VmValue(name="swappiness", value="5")),

@@ -211,11 +211,11 @@ RETURNS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("what", "lasts", "gap", "accepts"), RETURNS, ids=[row[0] for row in RETURNS])
-def test_a_step_that_comes_back_is_told_every_time(what: str, lasts: int, gap: int, accepts: bool) -> None:
+def test_each_return_of_a_step_is_reported(what: str, lasts: int, gap: int, accepts: bool) -> None:
     found = episodes(normal(0.1), 1.5, lasts, gap, HISTORIES, accepts)
-    assert sum(one.told is not None for one in found) == HISTORIES, what
-    assert sum(one.mended is not None for one in found) == HISTORIES, "the mend is told"
-    assert sum(one.told_again is not None for one in found) == HISTORIES, "the return is news"
+    assert sum(one.reported is not None for one in found) == HISTORIES, what
+    assert sum(one.mended is not None for one in found) == HISTORIES, "the mend is reported"
+    assert sum(one.reported_again is not None for one in found) == HISTORIES, "the return is news"
     assert sum(one.false_mends for one in found) == 0
     assert np.median([one.mended for one in found if one.mended]) <= 4
 
