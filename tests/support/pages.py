@@ -30,7 +30,7 @@ HOSTILE = [
     "var(--run-1)",
 ]
 # The same in one line, with what JUnit, Markdown and a chat obey.
-_HOSTILE_LINE = "<script>owned=1</script>]]>\"'&\x1b[31m\x01|`[x](javascript:owned=1)\u202e@everyone #1 %{x}"
+_HOSTILE_LINE = HOSTILE[0] + "]]>\"'&\x1b[31m\x01|`[x](javascript:owned=1)\u202e@everyone #1 %{x}"
 
 
 def write_hostile_run(path: Path) -> Path:
