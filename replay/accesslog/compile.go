@@ -363,8 +363,8 @@ const (
 	opOther // a field that a replay has no use for
 )
 
-// newOp returns the operation of the specifier whose letter is the i-th byte of a format, or stands for what ends there;
-// not known, where there is no such specifier.
+// newOp returns the operation of the specifier whose letter is the i-th byte of a format, or stands for what ends there.
+// known is false if the letter is not a specifier.
 func newOp(letter byte, format string, i int) (made op, known bool) {
 	for _, s := range specifiers {
 		if s.letter == letter {

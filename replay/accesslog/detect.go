@@ -266,7 +266,7 @@ func wordsBeforeTime(line []byte) [][]byte {
 }
 
 // detectBehindPrefix returns the format of a log like Apache's behind what another program writes before each line:
-// syslog, a container's runtime. It is nil where there is no such prefix, or the client may be elsewhere.
+// syslog, a container's runtime. It is nil if the lines have no such prefix, or if the client may be elsewhere.
 func detectBehindPrefix(lines [][]byte, strict bool) *Format {
 	var best *Format
 	var most Trial

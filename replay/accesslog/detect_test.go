@@ -177,8 +177,7 @@ func TestNoLineIsReadWithAWrongClient(t *testing.T) {
 	}
 }
 
-// TestEveryFormatWithoutANameCompiles keeps the strings in order that users are told to give, and tells each from the
-// others.
+// TestEveryFormatWithoutANameCompiles checks that the strings that users are advised to give compile, and that they differ.
 func TestEveryFormatWithoutANameCompiles(t *testing.T) {
 	labels, logs := map[string]bool{}, map[string]bool{}
 	for _, l := range formats.Unnamed {

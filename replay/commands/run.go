@@ -124,7 +124,7 @@ func (c *Run) showProgress(s cli.Streams, replay *run.Replay) (end func()) {
 	}
 }
 
-// progressLine is what is printed where there is no terminal.
+// progressLine returns what is printed if standard error is not a terminal.
 func progressLine(elapsed, whole time.Duration, total uint64, live record.Live) string {
 	elapsed = elapsed.Truncate(time.Second)
 	text := "replay: " + elapsed.String()

@@ -99,7 +99,7 @@ const xenforo = `<form action="/register" method="post"><input name="email" type
 
 func TestReadForm(t *testing.T) {
 	for _, c := range []struct {
-		why, page, action, filled string // filled "": there is no form
+		why, page, action, filled string // filled "": no form is found
 	}{
 		{"WordPress", wordpress, "http://site.example/wp-login.php",
 			"log=anna&pwd=a%26b&redirect_to=http%3A%2F%2Fsite.example%2Fwp-admin%2F&testcookie=1"},

@@ -30,7 +30,7 @@ type Statistics struct {
 	wrong map[string]bool // those of Censored that fall on wrong answers, which came before their time-out
 }
 
-// figure is one of Statistics: its name, which part of the values it is no less than, and where it stands.
+// figure is one of Statistics: its name, its quantile, and its field.
 type figure struct {
 	name string
 	q    quantile

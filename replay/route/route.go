@@ -85,7 +85,7 @@ func (n *Namer) number(name string) uint16 {
 }
 
 // split cuts a target into path and query. The absolute form ("http://host/path") and the one that only looks
-// like it ("//host/path" is a path) are told apart as RFC 9112, section 3.2, does.
+// like it ("//host/path" is a path) are distinguished as RFC 9112, section 3.2, does.
 func split(target []byte) (path, query []byte) {
 	if scheme := bytes.Index(target, []byte("://")); scheme > 0 && target[0] != '/' && bytes.IndexByte(target[:scheme], '?') < 0 {
 		rest := target[scheme+3:]

@@ -275,7 +275,7 @@ func TestVisits(t *testing.T) {
 		window int
 		want   [][]int64 // instants of each visit
 	}{
-		{"clients are told apart", []request{{1, 0}, {2, 1}, {1, 2}}, 10, [][]int64{{0, 2}, {1}}},
+		{"each client has its own visits", []request{{1, 0}, {2, 1}, {1, 2}}, 10, [][]int64{{0, 2}, {1}}},
 		{"a long pause begins a new visit", []request{{1, 0}, {1, 5}, {1, 16}}, 10, [][]int64{{0, 5}, {16}}},
 		{"a pause as long as allowed does not", []request{{1, 0}, {1, 10}}, 10, [][]int64{{0, 10}}},
 		{"a full window cuts visits, and loses nothing", []request{{1, 0}, {2, 1}, {1, 2}, {2, 3}}, 2, [][]int64{{0}, {1}, {2}, {3}}},

@@ -19,7 +19,7 @@ import (
 // Bounds of what a census holds, and what it takes for more than one visitor. What comes past the first three is
 // not counted and not spread.
 const (
-	mostCounted   = 1 << 20 // clients that are told apart
+	mostCounted   = 1 << 20 // clients that are distinguished
 	mostAddresses = 1 << 18
 	mostWatched   = 1 << 16 // clients of large addresses
 
@@ -43,7 +43,7 @@ var robot = regexp.MustCompile(`(?i)bot\b|bot/|crawl|spider|slurp|curl|wget|pyth
 
 // Census is who sends the requests of a plan, by the logs.
 type Census struct {
-	Clients int     // addresses and user agents, as far as they are told apart
+	Clients int     // addresses and user agents, as far as they are distinguished
 	Largest float64 // share of the requests that the largest client has, 0 to 1
 	Proxies []Proxy // addresses that stand for many visitors, the largest first
 	Over    int     // clients over which their requests are spread; 0: they are not
