@@ -24,10 +24,7 @@ from plimsoll.lab.saturators import (
 )
 from plimsoll.lab.saturators.fio import Fio
 from plimsoll.lab.saturators.saturator import LineProgress, amount_bytes, fill_words
-from plimsoll.lab.saturators.sinks import (
-    find_left,
-    removal_command,
-)
+from plimsoll.lab.saturators.sinks import find_left, removal_command
 from tests.support.disks import remove_leftovers
 from tests.support.programs import ROOT, awaited
 from tests.support.scripted import ScriptedMachine, at_work

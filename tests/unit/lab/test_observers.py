@@ -492,7 +492,7 @@ def test_what_cannot_be_observed_is_refused(given_: dict[str, object], where: st
     assert where in [".".join(str(part) for part in error["loc"]) for error in caught.value.errors()]
 
 
-def test_the_observer_needs_its_settings() -> None:
+def test_the_php_observer_needs_its_settings() -> None:
     with pytest.raises(ValidationError, match="needs a socket"):
         WithOwnKeys.model_validate({"observe": ["php"]})
 

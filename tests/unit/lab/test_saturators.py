@@ -15,13 +15,8 @@ from plimsoll.lab.saturators import AnySaturator, aim_saturator, backup, make_sa
 from plimsoll.lab.saturators.fio import FioProgress
 from plimsoll.lab.saturators.saturator import amount_bytes
 from plimsoll.lab.saturators.scrub import ScanProgress
-from plimsoll.lab.saturators.sinks import (
-    copied_bytes,
-)
-from plimsoll.lab.saturators.zfs_send import (
-    estimated_bytes,
-    progress_bytes,
-)
+from plimsoll.lab.saturators.sinks import copied_bytes
+from plimsoll.lab.saturators.zfs_send import estimated_bytes, progress_bytes
 from tests.support.scripted import ScriptedMachine
 
 settings_of = TypeAdapter[Any](AnySaturator).validate_python

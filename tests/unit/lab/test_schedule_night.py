@@ -115,7 +115,7 @@ def test_a_night_that_was_done_is_not_done_again_but_by_hand(tmp_path: Path) -> 
     assert _outcomes(place) == ["passed", "passed"]
 
 
-TOLD = [
+EXITS = [
     ({"run": 0, "regress": 1}, 1, "regression", True, "a regression"),
     ({"run": 0, "regress": 3}, 3, "undecided", True, "not all of the night could be judged"),
     ({"run": 1, "regress": 0}, 3, "failed", True, "an experiment that did not finish is judged all the same"),
@@ -123,18 +123,18 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("told", "code", "called_", "judged", "why"), TOLD, ids=[row[4] for row in TOLD])
+@pytest.mark.parametrize(("exits", "code", "called_", "judged", "why"), EXITS, ids=[row[4] for row in EXITS])
 def test_bad_nights(
-    tmp_path: Path, told: dict[str, int], code: int, called_: str, judged: bool, why: str
+    tmp_path: Path, exits: dict[str, int], code: int, called_: str, judged: bool, why: str
 ) -> None:
-    program(tmp_path, **told)
+    program(tmp_path, **exits)
     schedule, place = scheduled(tmp_path)
     done = run_night(schedule, place, True, _clock("2026-11-02T03:00:00"))
     assert done is not None
     assert (done.exit, done.outcome) == (code, called_)
     assert [words[0] for words in called(tmp_path)] == ["run", "regress"][: 1 + judged]
-    told_by = _status(schedule, place, "2026-11-02T04:00:00")
-    assert any(called_ in problem for problem in told_by.problems)
+    status = _status(schedule, place, "2026-11-02T04:00:00")
+    assert any(called_ in problem for problem in status.problems)
 
 
 def test_missed_nights_are_recorded_and_reported(tmp_path: Path) -> None:
@@ -172,10 +172,10 @@ def test_a_night_that_lasts_past_the_next_one_skips_it(tmp_path: Path) -> None:
     assert done is not None
     assert (done.outcome, done.exit) == ("skipped", 0)
     assert done.said == "skipped: still running since 2026-11-02 03:00:00 UTC"
-    told = _status(schedule, place, "2026-11-03T05:00:00")
-    assert "1 night skipped: still running since 2026-11-02 03:00:00 UTC" in told.problems
-    assert told.last is not None
-    assert told.last.outcome == "passed"
+    status = _status(schedule, place, "2026-11-03T05:00:00")
+    assert "1 night skipped: still running since 2026-11-02 03:00:00 UTC" in status.problems
+    assert status.last is not None
+    assert status.last.outcome == "passed"
     # Nor does it matter any more once a night was done
     run_night(schedule, place, True, _clock("2026-11-04T03:00:00"))
     assert not any(
@@ -297,9 +297,9 @@ def test_a_killed_night_is_reported(tmp_path: Path) -> None:
     schedule, place = scheduled(tmp_path)
     nights = Nights(place.folder("quiet"))
     nights.add(Night(due=_at("2026-11-02T03:00:00"), began=_at("2026-11-02T03:00:00"), outcome="running"))
-    told = _status(schedule, place, "2026-11-02T09:00:00")
-    assert told.running is None
-    assert any("killed" in problem for problem in told.problems)
+    status = _status(schedule, place, "2026-11-02T09:00:00")
+    assert status.running is None
+    assert any("killed" in problem for problem in status.problems)
     # cron's @reboot: the same night goes on
     done = run_night(schedule, place, True, _clock("2026-11-02T10:00:00"))
     assert done is not None
@@ -324,10 +324,10 @@ def test_what_a_night_may_not_read(tmp_path: Path) -> None:
 
 
 def test_what_the_experiment_gets() -> None:
-    got = environment({"PATH": "/usr/bin:/bin", "A": "1"}, {"A": "2", "B": "x=y"})
-    assert got["PATH"].split(":")[:2] == ["/usr/bin", "/bin"]
-    assert "/usr/local/sbin" in got["PATH"].split(":")
-    assert (got["A"], got["B"]) == ("2", "x=y")
+    merged = environment({"PATH": "/usr/bin:/bin", "A": "1"}, {"A": "2", "B": "x=y"})
+    assert merged["PATH"].split(":")[:2] == ["/usr/bin", "/bin"]
+    assert "/usr/local/sbin" in merged["PATH"].split(":")
+    assert (merged["A"], merged["B"]) == ("2", "x=y")
 
 
 def test_lines_of_the_environment(tmp_path: Path) -> None:
