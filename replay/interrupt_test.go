@@ -28,7 +28,7 @@ import (
 // moment is a point of a run at which it gets a signal.
 type moment struct {
 	says  string
-	begin func(t *testing.T, one *told, how pace) // starts the replay, and returns when the moment has come
+	begin func(t *testing.T, one *replayProcess, how pace) // starts the replay, and returns when the moment has come
 }
 
 // pace is how a replay sends. Its connections are four at most, so that a silent server is soon sent no more.
@@ -52,16 +52,16 @@ var paces = []pace{
 
 // Moments of every pace.
 var everyMoment = []moment{
-	{"under load", func(t *testing.T, one *told, how pace) {
+	{"under load", func(t *testing.T, one *replayProcess, how pace) {
 		one.start(t, nil, pacedLog(t, how, 3000), strings.ReplaceAll(how.args, "D", "1h"))
 		one.sees(t, 20)
 	}},
-	{"a silent server", func(t *testing.T, one *told, how pace) {
+	{"a silent server", func(t *testing.T, one *replayProcess, how pace) {
 		one.silent.Store(true)
 		one.start(t, nil, pacedLog(t, how, 3000), strings.ReplaceAll(how.args, "D", "1h"))
 		one.sees(t, 4)
 	}},
-	{"what is in flight at its end", func(t *testing.T, one *told, how pace) {
+	{"what is in flight at its end", func(t *testing.T, one *replayProcess, how pace) {
 		one.silent.Store(true)
 		one.start(t, nil, pacedLog(t, how, 4), strings.NewReplacer("--loops 9", "", "--loops 1000", "", "D", "1s").Replace(how.args))
 		one.sees(t, 4)
@@ -75,7 +75,7 @@ var everyMoment = []moment{
 // was interrupted. How long that took is printed, and not judged.
 func TestASignalEndsTheRun(t *testing.T) {
 	turn := 0
-	each := func(name string, begin func(t *testing.T, one *told), check func(t *testing.T, one *told)) {
+	each := func(name string, begin func(t *testing.T, one *replayProcess), check func(t *testing.T, one *replayProcess)) {
 		signals := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 		if os.Getenv("PLIMSOLL_ALL_SIGNALS") == "" {
 			signals = signals[turn%3 : turn%3+1]
@@ -84,7 +84,7 @@ func TestASignalEndsTheRun(t *testing.T) {
 		for _, sent := range signals {
 			t.Run(fmt.Sprintf("%s/%v", name, sent), func(t *testing.T) {
 				t.Parallel()
-				one := newTold(t)
+				one := newReplayProcess(t)
 				begin(t, one)
 				one.end(t, sent)
 				check(t, one)
@@ -94,27 +94,29 @@ func TestASignalEndsTheRun(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		for _, at := range everyMoment {
 			for _, how := range paces {
-				each(how.says+", "+at.says, func(t *testing.T, one *told) {
+				each(how.says+", "+at.says, func(t *testing.T, one *replayProcess) {
 					if how.tls {
 						one.overTLS()
 					}
 					at.begin(t, one, how)
-				}, func(t *testing.T, one *told) { one.isInterrupted(t, how.noRest && at.says != everyMoment[2].says) })
+				}, func(t *testing.T, one *replayProcess) {
+					one.isInterrupted(t, how.noRest && at.says != everyMoment[2].says)
+				})
 			}
 		}
 		for _, at := range otherMoments {
-			each(at.says, func(t *testing.T, one *told) { at.begin(t, one, pace{}) }, func(*testing.T, *told) {})
+			each(at.says, func(t *testing.T, one *replayProcess) { at.begin(t, one, pace{}) }, func(*testing.T, *replayProcess) {})
 		}
 	})
 }
 
 // Moments of one pace, or before a run has begun.
 var otherMoments = []moment{
-	{"users arrive", func(t *testing.T, one *told, how pace) {
+	{"users arrive", func(t *testing.T, one *replayProcess, how pace) {
 		one.start(t, nil, pacedLog(t, how, 3000), "--users 1000 --ramp-up 1m")
 		one.sees(t, 1)
 	}},
-	{"standard input stays open", func(t *testing.T, one *told, _ pace) {
+	{"standard input stays open", func(t *testing.T, one *replayProcess, _ pace) {
 		in, writer, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +134,7 @@ var otherMoments = []moment{
 			}
 		})
 	}},
-	{"a pipe into which nobody writes", func(t *testing.T, one *told, _ pace) {
+	{"a pipe into which nobody writes", func(t *testing.T, one *replayProcess, _ pace) {
 		path := filepath.Join(one.temp, "pipe")
 		if err := syscall.Mkfifo(path, 0o600); err != nil {
 			t.Fatal(err)
@@ -144,12 +146,12 @@ var otherMoments = []moment{
 		}
 		t.Cleanup(func() { _ = writer.Close() })
 	}},
-	{"a silent login page", func(t *testing.T, one *told, how pace) {
+	{"a silent login page", func(t *testing.T, one *replayProcess, how pace) {
 		one.silent.Store(true)
 		one.start(t, nil, pacedLog(t, how, 9), "--members-share 1 --accounts "+accountsFile(t, 1))
 		one.sees(t, 1)
 	}},
-	{"nobody reads the summary", func(t *testing.T, one *told, how pace) {
+	{"nobody reads the summary", func(t *testing.T, one *replayProcess, how pace) {
 		out, full, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +171,7 @@ var otherMoments = []moment{
 			return run.Run.Status == record.Complete
 		})
 	}},
-	{"a large log is counted", func(t *testing.T, one *told, _ pace) {
+	{"a large log is counted", func(t *testing.T, one *replayProcess, _ pace) {
 		log := largeLog(t)
 		one.start(t, nil, log, "")
 		one.await(t, func() bool { // it is open
@@ -182,8 +184,8 @@ var otherMoments = []moment{
 	}},
 }
 
-// told is a replay that is told to end, and the server that it sends to.
-type told struct {
+// replayProcess is a replay that a signal ends, and the server that it sends to.
+type replayProcess struct {
 	replay    *exec.Cmd
 	server    *httptest.Server
 	silent    atomic.Bool
@@ -192,8 +194,8 @@ type told struct {
 	out, temp string
 }
 
-func newTold(t *testing.T) *told {
-	one := &told{out: t.TempDir(), temp: t.TempDir(), ended: make(chan error, 1)}
+func newReplayProcess(t *testing.T) *replayProcess {
+	one := &replayProcess{out: t.TempDir(), temp: t.TempDir(), ended: make(chan error, 1)}
 	over := make(chan struct{})
 	one.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		one.seen.Add(1)
@@ -209,13 +211,13 @@ func newTold(t *testing.T) *told {
 	return one
 }
 
-func (one *told) overTLS() {
+func (one *replayProcess) overTLS() {
 	one.server.EnableHTTP2 = true
 	one.server.StartTLS()
 }
 
 // start starts a replay, on which change has the last word.
-func (one *told) start(t *testing.T, change func(*exec.Cmd), log, flags string) {
+func (one *replayProcess) start(t *testing.T, change func(*exec.Cmd), log, flags string) {
 	if one.server.URL == "" {
 		one.server.Start()
 	}
@@ -235,7 +237,7 @@ func (one *told) start(t *testing.T, change func(*exec.Cmd), log, flags string) 
 }
 
 // await waits until something is so.
-func (one *told) await(t *testing.T, isSo func() bool) {
+func (one *replayProcess) await(t *testing.T, isSo func() bool) {
 	t.Helper()
 	for !isSo() {
 		select {
@@ -247,13 +249,13 @@ func (one *told) await(t *testing.T, isSo func() bool) {
 }
 
 // sees waits until the server has got so many requests.
-func (one *told) sees(t *testing.T, requests int64) {
+func (one *replayProcess) sees(t *testing.T, requests int64) {
 	t.Helper()
 	one.await(t, func() bool { return one.seen.Load() >= requests })
 }
 
 // end sends a signal, waits for the end, and says how long that took.
-func (one *told) end(t *testing.T, sent syscall.Signal) {
+func (one *replayProcess) end(t *testing.T, sent syscall.Signal) {
 	t.Helper()
 	began := time.Now()
 	if err := one.replay.Process.Signal(sent); err != nil {
@@ -272,7 +274,7 @@ func (one *told) end(t *testing.T, sent syscall.Signal) {
 }
 
 // isInterrupted checks what a run says that was sending.
-func (one *told) isInterrupted(t *testing.T, noRest bool) {
+func (one *replayProcess) isInterrupted(t *testing.T, noRest bool) {
 	t.Helper()
 	got := latest(t, one.out)
 	if got.Run.Status != record.Interrupted || got.Summary == nil || got.Len() == 0 {

@@ -109,7 +109,7 @@ func TestRecordedFormsAreSentWithTheTokensOfToday(t *testing.T) {
 		protocol string
 		args     string
 	}
-	send := func(t *testing.T, c row, slower string) (site *board, out, told string) {
+	send := func(t *testing.T, c row, slower string) (site *board, out, output string) {
 		site, out = newBoard(t, c.secure), t.TempDir()
 		args := []string{"run", boardLog(t, 30, c.protocol), "--target", site.URL, "--out", out, "--quiet", "--allow-rejects", "--methods", "GET,POST"}
 		code, table, errOut := call(append(args, strings.Fields(strings.Replace(c.args, "--speed 2", "--speed "+slower, 1))...)...)
@@ -126,9 +126,9 @@ func TestRecordedFormsAreSentWithTheTokensOfToday(t *testing.T) {
 		{"a log of HTTP/2", true, "HTTP/2.0", "--speed 2 --insecure"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			site, out, told := send(t, c, "2")
+			site, out, output := send(t, c, "2")
 			if strings.Contains(c.args, "--speed 2") && len(site.wrong) > 0 { // a reply may have been due before its page had come
-				site, out, told = send(t, c, "0.2")
+				site, out, output = send(t, c, "0.2")
 			}
 			if len(site.wrong) > 0 {
 				t.Errorf("%d times: %s", len(site.wrong), site.wrong[0])
@@ -150,7 +150,7 @@ func TestRecordedFormsAreSentWithTheTokensOfToday(t *testing.T) {
 					t.Errorf("summary.json has no %s:\n%s", want, summary)
 				}
 			}
-			nothingOf(t, out, told, "hunter2", "anna", "r3corded", "n0w-", "v1s1tor")
+			nothingOf(t, out, output, "hunter2", "anna", "r3corded", "n0w-", "v1s1tor")
 		})
 	}
 }

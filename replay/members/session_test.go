@@ -15,7 +15,7 @@ func get(host, target string) *wire.Request {
 func TestASessionKeepsWhatBrowsersKeep(t *testing.T) {
 	for _, c := range []struct {
 		why        string
-		told       []string
+		setCookie  []string
 		host, path string
 		want       string
 	}{
@@ -41,7 +41,7 @@ func TestASessionKeepsWhatBrowsersKeep(t *testing.T) {
 		{"larger than browsers keep", []string{"a=" + strings.Repeat("x", 5000)}, "", "/x", ""},
 	} {
 		s := newSession("site.example:81", "", Place{path: "/login"})
-		s.Learn(get("", "/x"), &wire.SessionInfo{SetCookie: c.told})
+		s.Learn(get("", "/x"), &wire.SessionInfo{SetCookie: c.setCookie})
 		if got := s.Cookie(get(c.host, c.path)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.why, got, c.want)
 		}
