@@ -202,7 +202,7 @@ func (f *Format) repeated(o *op) bool {
 	return f.have.has(o.spec)
 }
 
-// skip moves to the next delimiter, or stays where there is none.
+// skip moves to the next delimiter, or stays if none follows.
 func (f *Format) skip(o *op, line []byte, pos int) int {
 	end := len(line)
 	if o.quotes {

@@ -32,7 +32,7 @@ const (
 )
 
 // VisitorField looks for a field of the first lines that has more addresses than the client has, as X-Forwarded-For does
-// behind a proxy; ok is false where there is none.
+// behind a proxy; ok is false if no field has.
 func (s *Source) VisitorField(f *Format) (found VisitorField, ok bool) {
 	lines, err := s.Head(headLines)
 	if err != nil || strings.Contains(f.log, "~h") || !strings.Contains(f.log, "%h") {
@@ -89,8 +89,8 @@ func (f *Format) parseClients(lines [][]byte) (requests []*Request, clients map[
 	return requests, clients
 }
 
-// against holds a format against what another one reads: all must be the same but the client. It finds nothing where
-// that is not so, and where there are no more addresses than clients.
+// against compares what a format reads with what another one read: all must be the same but the client. It finds nothing if
+// that is not so, or if the format reads no more addresses than there were clients.
 func (f *Format) against(lines [][]byte, requests []*Request, clients int) (found VisitorField) {
 	seen := map[string]bool{}
 	whole := VisitorField{Format: f, Clients: clients, Lines: len(lines)}

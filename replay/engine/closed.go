@@ -45,7 +45,7 @@ type stock struct {
 	once     sync.Once
 }
 
-// take returns the next request; nil where there is none, or none yet.
+// take returns the next request; nil if none is left, or none is ready yet.
 func (s *stock) take() (one *exchange.Attempt, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *maxLoop) Next(now int64) (*exchange.Attempt, int64) {
 	return s, now
 }
 
-// next takes the next request of the sequence; nil when there is none, or none yet.
+// next takes the next request of the sequence; nil if none is left, or none is ready yet.
 func (p *maxLoop) next(now int64) *exchange.Attempt {
 	p.over = p.over || p.limitNS > 0 && now >= p.limitNS
 	if p.over {

@@ -165,7 +165,7 @@ func (s Statistics) cells() []string {
 	return cells
 }
 
-// decimals returns a number rounded to a number of decimal places; a dash where there is none.
+// decimals returns a number rounded to a number of decimal places; a dash if it is nil.
 func decimals(f *float64, places int) string {
 	if f == nil {
 		return "-"

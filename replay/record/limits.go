@@ -301,7 +301,7 @@ func countedLimits(limits []Limit) []counted {
 	return all
 }
 
-// verdicts judges all limits at the end; nil where there are none.
+// verdicts judges all limits at the end; nil if the run has none.
 func (t *tally) verdicts(s *Summary) []Verdict {
 	var all []Verdict
 	for _, l := range t.limits {

@@ -150,7 +150,7 @@ func (t *Tail) SkipWritten() error {
 	return err
 }
 
-// Next returns further records, some at a time; none where there are no whole ones. They are valid until the next call.
+// Next returns further records, some at a time; none if no whole record has come. They are valid until the next call.
 func (t *Tail) Next() ([]Record, error) {
 	n, err := t.file.ReadAt(t.bytes, t.at)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -293,7 +293,7 @@ func (c Census) Facts() *record.Clients {
 	return facts
 }
 
-// Warning says that addresses are a proxy's, and what becomes of their requests; "" where there is none.
+// Warning says that addresses are a proxy's, and what becomes of their requests; "" if no address is a proxy's.
 func (c Census) Warning(perClient int) string {
 	if len(c.Proxies) == 0 {
 		return ""

@@ -171,7 +171,7 @@ func (h *http2Connection) leave(code http2.ErrCode) {
 }
 
 // explain turns what went wrong on a connection into an error that KindOf knows, and into what to tell the server;
-// ErrCodeNo where there is nobody to report it to.
+// ErrCodeNo if nobody can be informed.
 func explain(err error) (http2.ErrCode, error) {
 	var network net.Error
 	var connection http2.ConnectionError
