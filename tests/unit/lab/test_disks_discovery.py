@@ -227,6 +227,7 @@ def test_datasets_of_a_pool_that_is_gone_are_found_where_they_are_still_mounted(
     mounts = f"""{NAME}/site {OWN}/mnt fuse rw 0 0
 {NAME}/site/{NAME} {OWN}/mnt/{NAME} fuse rw 0 0
 tank/site {OWN}/mnt/other fuse rw 0 0
+{NAME}-2/site {OWN}/mnt/another fuse rw 0 0
 {NAME}-2/site {OWN}-2/mnt fuse rw 0 0
 {NAME}/site /srv/elsewhere fuse rw 0 0
 """
