@@ -11,7 +11,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.evidence.measure import measure_in_detail
+from plimsoll.analysis.report.contents import Report, render_report
+from plimsoll.analysis.report.measured_run import ReportRun
+from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import regress, runs_of, write_both, write_night
 from tests.support.experiment import SLOW, write_one
 from tests.support.rundir import change, records, write_run
@@ -124,6 +127,13 @@ def write_hostile_sides(folder: Path) -> tuple[Path, Path]:
         sides.append(there)
     change(sorted(sides[0].iterdir())[0], status="failed")
     return sides[0], sides[1]
+
+
+def page_of_runs(*paths: Path) -> str:
+    """Return the page of these runs, which is written nowhere."""
+    opened = [RunDirectory.open(path) for path in paths]
+    runs = [ReportRun.of(measure_in_detail(run), number) for number, run in enumerate(opened)]
+    return render_report(Report(Path("report.html"), runs))
 
 
 def text_of(made: Report) -> str:

@@ -22,7 +22,7 @@ import requests
 
 from plimsoll import scenarios as registry
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.scenarios.running.client import SentRequest, SiteClient
+from plimsoll.scenarios.running.client import Reply, SentRequest, SiteClient
 from plimsoll.scenarios.running.settings import ScenarioSettings
 from tests.support.chromium import quiet_network
 from tests.support.programs import LONGEST_S, PLIMSOLL, ROOT, eventually, free_port
@@ -30,6 +30,12 @@ from tests.support.rundir import load_records
 from tests.support.site import PASSWORD
 
 LOCUST = ROOT / ".venv" / "bin" / "locust"
+# What WordPress 6.1 and nginx answer when something broke.
+REST_FATAL = (
+    '{"code":"internal_server_error","message":"<p>There has been a critical error on this website.<\\/p>",'
+    '"data":{"status":500},"additional_errors":[]}'
+)
+NGINX = "<html><head><title>502 Bad Gateway</title></head><body><center>nginx/1.22.1</center></body></html>"
 
 
 @dataclass(frozen=True)
@@ -283,6 +289,11 @@ def site_client(url: str, **settings: Any) -> Iterator[tuple[SiteClient, list[Se
     site = SiteClient(ScenarioSettings(target=url, **settings), sent.append)
     yield site, sent
     site.close()
+
+
+def reply(body: str, status: int = 200, **headers: str) -> Reply:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply("http://site/wp-admin/post.php", status, named, body.encode(), 1)
 
 
 def nobody_came(elsewhere: socket.socket) -> bool:

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.analysis.page.against_log import (
-    against_log_chart,
-    check_against_log,
-    hold_against_log,
-)
+from plimsoll.analysis.page.against_log import against_log_chart, check_against_log, hold_against_log
 from plimsoll.cli import main
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.read import RunDirectory

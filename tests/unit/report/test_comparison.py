@@ -13,13 +13,7 @@ from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.sections.storage import differences_json
 from plimsoll.common.errors import RunDirectoryError
 from tests.support.experiment import DISK, FAST, SLOW, write_experiment, write_one
-from tests.support.pages import (
-    check_figure,
-    figures_of,
-    text_of,
-    warnings_of,
-    write_hostile_experiment,
-)
+from tests.support.pages import check_figure, figures_of, text_of, warnings_of, write_hostile_experiment
 from tests.support.rundir import change, records, write_run
 
 

@@ -16,10 +16,7 @@ from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.rundir.read import RunDirectory
 from tests.support.experiment import FAST, SLOW, add_events, write_experiment, write_one
-from tests.support.pages import (
-    text_of,
-    warnings_of,
-)
+from tests.support.pages import text_of, warnings_of
 from tests.support.rundir import change, records, write_run
 
 Spoil = Callable[[Path], object]

@@ -411,7 +411,7 @@ def test_measures_and_failed_steps_are_shown_and_harmless(tmp_path: Path) -> Non
     assert ATTACK not in page
     assert "<td>no figure" not in page
     assert "Values of image ready, no figure in events.jsonl are not usable numbers" in page
-    assert "other size</th>" not in page, "there is no log to differ from"
+    assert "other size</th>" not in page, "it has no log to differ from"
 
 
 def test_a_killed_run_has_its_measures_from_its_events(tmp_path: Path) -> None:

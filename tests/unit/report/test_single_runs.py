@@ -16,27 +16,12 @@ from plimsoll.analysis.report.sections.single_runs import pooled
 from plimsoll.analysis.statistics.routes import GrinderRow
 from plimsoll.rundir.read import RunDirectory
 from tests.support.experiment import write_experiment
-from tests.support.pages import (
-    text_of,
-    words_of,
-)
+from tests.support.pages import page_of_runs, text_of, words_of
 from tests.support.rundir import records, write_run
 
 
-def measured(*paths: Path) -> list[ReportRun]:
-    found = []
-    for number, path in enumerate(paths):
-        run = RunDirectory.open(path)
-        found.append(ReportRun.of(measure_in_detail(run), number))
-    return found
-
-
-def _page(runs: list[ReportRun]) -> str:
-    return render_report(Report(Path("report.html"), runs))
-
-
 def _text(path: Path) -> str:
-    text = _page(measured(path))
+    text = page_of_runs(path)
     return text[: text.index('<script type="application/json"')]
 
 
@@ -205,7 +190,7 @@ def test_a_small_run_says_that_it_is_too_small(tmp_path: Path) -> None:
 def test_a_killed_run_is_judged_from_its_records(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", records(5000, lag_us=30_000), status="running")
     opened = RunDirectory.open(run, now_s=(run / "requests.npy").stat().st_mtime + 60)
-    text = _page([ReportRun.of(measure_in_detail(opened), 0)])
+    text = render_report(Report(Path("report.html"), [ReportRun.of(measure_in_detail(opened), 0)]))
     assert "The run was killed." in text
     assert '<span class="badge interrupted">' in text
     assert '<span class="badge limited">' in text

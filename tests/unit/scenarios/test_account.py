@@ -7,7 +7,6 @@ import sys
 import gevent
 import pytest
 
-from plimsoll.scenarios.running.client import Reply
 from plimsoll.scenarios.wordpress import account
 from plimsoll.scenarios.wordpress.account import (
     expect_logged_in,
@@ -19,6 +18,7 @@ from plimsoll.scenarios.wordpress.account import (
     rest_address,
 )
 from tests.support.programs import ROOT
+from tests.support.scenario import reply
 
 HOLDS = """
 import time
@@ -62,11 +62,6 @@ def test_another_process_is_waited_for_until_it_is_killed(monkeypatch: pytest.Mo
             pass
 
 
-def reply(body: str, status: int = 200, **headers: str) -> Reply:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply("http://site/wp-admin/post.php", status, named, body.encode(), 1)
-
-
 @pytest.mark.parametrize(
     ("location", "out", "says"),
     [
@@ -82,8 +77,7 @@ def test_a_lost_login_is_known(location: str, out: bool, says: str) -> None:
     assert (found.kind if found else None) == ("login_failed" if out else None), says
 
 
-SIZES = {name: {"source_url": f"http://site/a-{name}.jpg"} for name in ("thumbnail", "medium", "large")}
-WIDE = {"width": 2560, "height": 1707, "sizes": SIZES, "original_image": "a.jpg"}
+WIDE = {"width": 2560, "height": 1707, "sizes": {"thumbnail": {}, "medium": {}, "large": {}}}
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 import requests
 import urllib3.exceptions as u3
 
-from plimsoll.scenarios.running.client import Reply, StepFailedError, error_kind, find_failure, visible_text
-from tests.support.scenario import site_client
+from plimsoll.scenarios.running.client import StepFailedError, error_kind, find_failure, visible_text
+from tests.support.scenario import NGINX, REST_FATAL, reply, site_client
 from tests.support.servers import Answer, http_reply, saying, serve_raw
 
 
@@ -171,11 +171,6 @@ def test_error_kind(why: str, error: Exception, kind: str) -> None:
 # Replies: what is wrong with one, by the texts of WordPress 6.1 and 6.8.
 
 
-def reply(body: str, status: int = 200, **headers: str) -> Reply:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply("http://site/wp-admin/post.php", status, named, body.encode(), 1)
-
-
 def page(message: str) -> str:
     """A page of wp_die()."""
     style = ".button:hover { color: #006ba1; } @font-face { src: url(disk.woff) }"
@@ -199,16 +194,11 @@ REST_PUBLISH = (
     '{"code":"rest_cannot_publish","message":"Sorry, you are not allowed to publish posts in this post type."'
     ',"data":{"status":403}}'
 )
-REST_FATAL = (
-    '{"code":"internal_server_error","message":"<p>There has been a critical error on this website.<\\/p>",'
-    '"data":{"status":500},"additional_errors":[]}'
-)
 VARNISH = (
     "<!DOCTYPE html><html><head><title>503 Backend fetch failed</title></head><body>"
     "<h1>Error 503 Backend fetch failed</h1><h3>Guru Meditation:</h3><p>XID: 720947</p>"
     "<hr><p>Varnish cache server</p></body></html>"
 )
-NGINX = "<html><head><title>502 Bad Gateway</title></head><body><center>nginx/1.22.1</center></body></html>"
 SHOWN_FATAL = (
     "<p>text</p><br />\n<b>Fatal error</b>:  Uncaught Error: Call to undefined function f() in /x.php:3\n"
     "Stack trace:\n#0 {main}\n  thrown in <b>/data/x.php</b> on line <b>3</b><br />"

@@ -19,10 +19,7 @@ from plimsoll.scenarios.running.clonelist import (
     with_entry,
     without_entry,
 )
-from plimsoll.scenarios.running.settings import (
-    AccountSettings,
-    ChangingSettings,
-)
+from plimsoll.scenarios.running.settings import AccountSettings, ChangingSettings
 
 LIVE, WAY = "https://www.example.org", "10.0.0.5:443"
 GUARDED = f"clones:\n  - target: {LIVE}\n    connect_to: {WAY}\n"

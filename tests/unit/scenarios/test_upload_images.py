@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.scenarios.running.client import Reply
 from plimsoll.scenarios.upload_images import find_upload_failure, size_files, upload_name
-from tests.support.scenario import site_client
+from tests.support.scenario import NGINX, REST_FATAL, reply, site_client
 from tests.support.servers import http_reply, serve_raw
 
 
@@ -49,18 +48,6 @@ def test_a_long_name_of_a_file_leaves_room_for_the_run_s() -> None:
     name = upload_name(Path("x" * 250 + ".jpeg"), NAME)
     assert len(name) < 200
     assert name.endswith(f"-{NAME}.jpeg")
-
-
-def reply(body: str, status: int = 200, **headers: str) -> Reply:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply("http://site/wp-admin/post.php", status, named, body.encode(), 1)
-
-
-REST_FATAL = (
-    '{"code":"internal_server_error","message":"<p>There has been a critical error on this website.<\\/p>",'
-    '"data":{"status":500},"additional_errors":[]}'
-)
-NGINX = "<html><head><title>502 Bad Gateway</title></head><body><center>nginx/1.22.1</center></body></html>"
 
 
 UPLOADED = json.dumps({"success": True, "data": {"id": 6290, "url": "http://site/x.jpg"}})
@@ -108,12 +95,10 @@ def test_answers_of_the_uploader_are_understood(body: str, status: int, kind: st
     assert (found.kind if found else None) == kind, says
 
 
-SIZES = {name: {"source_url": f"http://site/a-{name}.jpg"} for name in ("thumbnail", "medium", "large")}
-WIDE = {"width": 2560, "height": 1707, "sizes": SIZES, "original_image": "a.jpg"}
-
-
 def test_files_are_those_of_the_sizes_and_the_original() -> None:
-    attachment = {"source_url": "http://site/a-scaled.jpg", "media_details": WIDE}
+    sizes = {name: {"source_url": f"http://site/a-{name}.jpg"} for name in ("thumbnail", "medium", "large")}
+    media = {"sizes": sizes, "original_image": "a.jpg"}
+    attachment = {"source_url": "http://site/a-scaled.jpg", "media_details": media}
     names = {"a-scaled.jpg", "a.jpg", "a-thumbnail.jpg", "a-medium.jpg", "a-large.jpg"}
     assert {address.rpartition("/")[2] for address in size_files(attachment)} == names
     assert size_files({}) == []

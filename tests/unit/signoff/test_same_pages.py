@@ -13,11 +13,6 @@ SITES = {"sata": "http://10.0.0.5", "nvme": "http://10.0.0.6:8080"}
 LOG = {"sha256": "ab" * 32, "lines": 3, "first": None, "last": None}
 
 
-@pytest.fixture(autouse=True)
-def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
-
-
 def site(name: str) -> dict[str, Any]:
     return {"url": SITES[name], "connect_to": None, "addresses": [f"{SITES[name][7:].split(':')[0]}:80"]}
 
@@ -203,7 +198,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("no result in the folder", None, "same.json: is not there: give the folder that bin/replay same wrote"),
     ("no JSON", "{", "is not JSON"),
     ("a list", "[]", "same.json: the file"),
-    ("a count that is none", same_json(pages=pages(different=-1)), "same.json: pages.different"),
+    ("an impossible count", same_json(pages=pages(different=-1)), "same.json: pages.different"),
     ("another format", same_json(format=2), "same.json: format"),
     ("a time without zone", same_json(started_at="2026-11-20T18:00:00"), "same.json: started_at"),
 ]

@@ -143,11 +143,6 @@ def test_no_pdf_is_kept_that_does_not_bear_the_sum(tmp_path: Path, monkeypatch: 
     assert not (tmp_path / "signed" / "signoff.pdf").exists()
 
 
-@pytest.fixture(autouse=True)
-def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
-
-
 def test_the_sum_of_the_evidence_is_on_every_page_and_at_the_end_of_the_command(tmp_path: Path) -> None:
     write_both(tmp_path / "experiment")
     result, out = sign_off_in(tmp_path), tmp_path / "signed"

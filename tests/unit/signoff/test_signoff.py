@@ -26,11 +26,6 @@ from tests.support.pages import HOSTILE, figures_in, write_hostile_sides
 from tests.support.rundir import change, change_records
 
 
-@pytest.fixture(autouse=True)
-def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plimsoll.analysis.signoff.pdf.find_chromium", lambda: None)
-
-
 def page_of(out: Path) -> str:
     return (out / "signoff.html").read_text(encoding="utf-8")
 
