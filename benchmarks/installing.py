@@ -180,7 +180,7 @@ def _wrk2(source: Path | None) -> None:
         return
     files = sorted((source / "src").glob("*.[ch]"))
     if source / "src" / "hdr_histogram.c" not in files:
-        raise CannotInstallError(f"{source} is not its source: there is no src/hdr_histogram.c")
+        raise CannotInstallError(f"{source} is not its source: it has no src/hdr_histogram.c")
     _debian("libssl-dev", lambda: "yes" if Path("/usr/include/openssl/ssl.h").exists() else None)
 
     def build() -> None:

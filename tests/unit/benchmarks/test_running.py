@@ -191,7 +191,7 @@ def test_wrk2_is_built_from_a_copy_of_its_source_once(steps: Path, monkeypatch: 
     )
     source = steps / "given"
     (source / "src").mkdir(parents=True)
-    assert "there is no src/hdr_histogram.c" in installing.install(["wrk2"], {"wrk2": source})["wrk2"].why
+    assert "it has no src/hdr_histogram.c" in installing.install(["wrk2"], {"wrk2": source})["wrk2"].why
     (source / "src" / "hdr_histogram.c").touch()
     (source / "Makefile").write_text("wrk:\n\techo built > wrk\n")
     for _ in range(2):

@@ -62,7 +62,7 @@ def test_who_wins(
 
 WRONG = [
     (
-        "a key that is none",
+        "an unknown key",
         {"go": {"pase": 2}},
         {},
         "plimsoll.toml: top.go.pase: is not an option: did you mean pace?",

@@ -103,7 +103,7 @@ def test_single_runs_can_be_compared_and_decide_nothing(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[str, Callable[[Path], list[Path]], tuple[str | None, str | None], str]] = [
-    ("there is no such folder", lambda p: [p / "x", p], (None, None), "does not exist"),
+    ("a folder that does not exist", lambda p: [p / "x", p], (None, None), "does not exist"),
     ("it is empty", lambda p: [p, p], (None, None), "is not a run directory and contains none"),
     ("a file", lambda p: [_written(p / "file", ""), p], (None, None), "is a file"),
     (

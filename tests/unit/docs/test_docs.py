@@ -76,7 +76,7 @@ def problem(command: str) -> str | None:
 
 
 def missing(words: list[str]) -> str | None:
-    """Return which file of the examples a command names that there is not."""
+    """Return which file of the examples a command names that does not exist."""
     named = [word.partition("=")[2] or word for word in words if "examples/" in word]
     return next((f"there is no {name}" for name in named if not (ROOT / name).exists()), None)
 

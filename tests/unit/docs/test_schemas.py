@@ -77,7 +77,7 @@ TAKEN = [
     ),
 ]
 REFUSED = [
-    ("a key that there is not", "gates.yml", "gates: [{scenario: replay, at_most: 1}]", "at_most"),
+    ("an unknown key", "gates.yml", "gates: [{scenario: replay, at_most: 1}]", "at_most"),
     ("no limit at all", "gates.yml", "gates: []", "[]"),
     ("a confidence of everything", "gates.yml", "gates: [{scenario: a}]\nconfidence: 1", "1"),
     ("a port out of range", "hosts.yml", "hosts: [{name: a, port: 99999}]", "99999"),

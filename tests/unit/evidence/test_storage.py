@@ -293,7 +293,7 @@ CASES: list[tuple[str, str, dict[str, Any], str, list[FindingKind]]] = [
     ("TRIM on two disks", one("tank_trim_count", 0, 2, 2), TANK, "zfs-send", [TRIMMED]),
     ("a pool that is over 80 % full", one("tank_full_percent", 79, 81, 80), TANK, "zfs-send", [FULL]),
     ("one that is just as full", one("tank_full_percent", 80, 80), TANK, "zfs-send", []),
-    ("a file that is none", "no host.csv\n", TANK, "zfs-send", []),
+    ("a file of something else", "no host.csv\n", TANK, "zfs-send", []),
 ]
 
 

@@ -90,7 +90,7 @@ def test_a_pipe_is_written_as_it_is(tmp_path: Path, whole: Path) -> None:
 
 
 REFUSED = [
-    ("a format that is none", ["run", "--to", "xml", "--out", "x"], "xml"),
+    ("an unknown format", ["run", "--to", "xml", "--out", "x"], "xml"),
     ("no file", ["run", "--to", "csv"], "--out"),
     ("a directory", ["run", "--to", "csv", "--out", "run"], "is a directory"),
     ("the records themselves", ["run", "--to", "csv", "--out", "run/requests.npy"], "is part of the run"),

@@ -51,7 +51,7 @@ UNUSABLE: list[tuple[str, str, str, str]] = [
 @pytest.mark.parametrize(
     ("program", "why", "content", "says"), UNUSABLE, ids=[f"{r[0]}: {r[1]}" for r in UNUSABLE]
 )
-def test_what_is_no_such_file_is_refused(
+def test_files_of_other_programs_and_without_requests_are_refused(
     tmp_path: Path, program: str, why: str, content: str, says: str
 ) -> None:
     path = tmp_path / FILES[program]
@@ -74,9 +74,9 @@ def test_missing_and_repeated_files_are_named_together(tmp_path: Path, program: 
     ("broken", "lines", "status", "why"),
     [
         (0, 1000, "complete", "all of it was read"),
-        (10, 1000, "complete", "one line in a hundred is tolerable, and told"),
+        (10, 1000, "complete", "one line in a hundred is tolerable, and mentioned"),
         (11, 1000, "failed", "what is missing may be what was slow"),
-        (700, 1000, "failed", "a log of which most cannot be read is no run"),
+        (700, 1000, "failed", "a log most of which cannot be read is not a run"),
     ],
 )
 def test_how_it_ends(broken: int, lines: int, status: str, why: str) -> None:

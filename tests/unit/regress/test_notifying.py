@@ -166,7 +166,7 @@ def test_a_url_that_is_none_is_refused(
 
 
 COMMANDS = [
-    ("there is none", "/nowhere/program", "cannot be run: No such file or directory"),
+    ("a program that does not exist", "/nowhere/program", "cannot be run: No such file or directory"),
     ("it fails", "sh -c 'echo no mail >&2; exit 4'", "sh ended with 4: no mail"),
     ("it hangs", "sleep 60", "did not end within 0.2 s"),
 ]

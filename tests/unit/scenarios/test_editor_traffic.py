@@ -17,16 +17,10 @@ import gevent
 import pytest
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios.running.client import (
-    SentRequest,
-    SiteClient,
-    StepFailure,
-)
+from plimsoll.scenarios.running.client import SentRequest, SiteClient, StepFailure
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import ScenarioSettings
-from plimsoll.scenarios.wordpress.account import (
-    Rest,
-)
+from plimsoll.scenarios.wordpress.account import Rest
 from plimsoll.scenarios.wordpress.content import Article, Picture, make_article
 from plimsoll.scenarios.wordpress.editor import BlockEditor, find_loss
 from plimsoll.scenarios.wordpress.editor_traffic import (
@@ -50,7 +44,7 @@ TOLERANCE = 0.1
 
 
 PROBLEMS = [
-    ("a key that there is not", "heartbeat: 15", "heartbeat: is not a known key: did you mean heartbeat_s?"),
+    ("an unknown key", "heartbeat: 15", "heartbeat: is not a known key: did you mean heartbeat_s?"),
     ("faster than any editor", "heartbeat_s: 0", "heartbeat_s: must be at least 1"),
     ("more than all articles", "image: {share: 30}", "image.share: must be at most 1"),
     (
@@ -61,7 +55,7 @@ PROBLEMS = [
     ("another host", "panel: ['GET https://example.org/']", "panel.0: must be GET or OPTIONS"),
     ("a name that stands for nothing", "saved: ['GET wp/v2/posts/{id}']", "saved.0: knows no {id}"),
     (
-        "an image where there is none",
+        "an image where none was uploaded",
         "opening: ['GET wp/v2/media/{media}']",
         "opening: {media} stands for an image",
     ),

@@ -23,13 +23,13 @@ def line_of(text: str, part: str) -> int:
 
 CASES = [
     (
-        "a key that there is not",
+        "an unknown key",
         "path:",
         "paths: x\npath:",
         "paths: is not a known key: did you mean path? (see docs/xenforo.md)",
     ),
     (
-        "a key of a part that there is not",
+        "an unknown key of a part",
         "form: form.login",
         "forms: x\n  form: form.login",
         "login.forms: is not a known key",
@@ -37,14 +37,14 @@ CASES = [
     ("a key that is missing", "  user_field: account\n", "", "login.user_field: is missing"),
     ("a part that is missing", "title: h1\n", "", "title: is missing"),
     (
-        "a selector that is none",
+        "an invalid selector",
         "form: form.start",
         "form: 'form..start'",
         "start.form: is not a CSS selector",
     ),
     ("an empty selector", "form: form.start", "form: ''", "start.form: is too short"),
     (
-        "a pattern that is none",
+        "an invalid pattern",
         r"'^\[\d+/\d+\] (.+?) \.\.\.'",
         "'(['",
         "command.phase: is not a regular expression",
@@ -79,7 +79,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("why", "old", "new", "message"), CASES, ids=[case[0] for case in CASES])
-def test_a_problem_is_told_with_its_line(why: str, old: str, new: str, message: str) -> None:
+def test_a_problem_is_named_with_its_line(why: str, old: str, new: str, message: str) -> None:
     text = WHOLE.replace(old, new, 1)
     if "login: x" in text:  # what was below it has to go
         text = re.sub(r"logging:\n(  .*\n)+", "", text)
@@ -106,7 +106,7 @@ def test_the_line_is_that_of_the_key_or_of_the_part_that_lacks_it(old: str, new:
     assert str(caught.value).startswith(f"f.yml:{line_of(text, at)}: ")
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_named_at_once() -> None:
     text = (
         WHOLE.replace("title: h1", "titel: h1")
         .replace("form.start", "'['")
@@ -130,7 +130,7 @@ def test_all_problems_are_told_at_once() -> None:
         pytest.param("[" * 5000, "is not valid YAML|too deep", id="YAML nested very deep"),
     ],
 )
-def test_what_is_no_such_file_at_all(text: str, message: str) -> None:
+def test_what_is_not_such_a_file_at_all(text: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         parse_pages(text, "f.yml")
 

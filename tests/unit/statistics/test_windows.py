@@ -211,7 +211,7 @@ def compared(*paths: Path) -> list[ScenarioFigures]:
 
 
 def brute(paths: list[Path], phase: str, q: float) -> float | None:
-    """The percentile of one phase of st runs, by a plain loop."""
+    """The percentile of one phase of some runs, by a plain loop."""
     values = []
     for path in paths:
         run = RunDirectory.open(path)
@@ -228,7 +228,7 @@ def brute(paths: list[Path], phase: str, q: float) -> float | None:
     return float(values[math.ceil(round(q * len(values), 6)) - 1]) / 1000
 
 
-@pytest.mark.parametrize(("per_s", "why"), [(60.0, "a p99.9 of each"), (8.0, "too few for st")])
+@pytest.mark.parametrize(("per_s", "why"), [(60.0, "a p99.9 of each"), (8.0, "too few for some")])
 def test_percentiles_are_those_of_a_plain_loop(tmp_path: Path, per_s: float, why: str) -> None:
     paths = write_experiment(tmp_path, 2, per_s=per_s)
     (figures,) = compared(*paths)
