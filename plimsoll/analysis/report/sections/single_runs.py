@@ -113,6 +113,7 @@ def run_details(
     findings: Mapping[int, Sequence[Finding]],
 ) -> list[Section]:
     """Return the details of each run, by group where there are groups; `findings` by the run's number."""
+    groups = _groups(scenarios, runs)
     if len(runs) == 1:
         return [_details(runs[0], "Tables, and what was run")]
     found = {
@@ -123,7 +124,7 @@ def run_details(
         )
         for run in runs
     }
-    if groups := _groups(scenarios, runs):
+    if groups:
         return [replace(each, sections=[found[one.run.number] for one in each.runs]) for each in groups]
     return list(found.values())
 
