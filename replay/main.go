@@ -1,10 +1,14 @@
-// Command replay reads access logs as goaccess does and replays them against a server.
+// Command replay reads access logs as goaccess does and replays them against a server. It is the engine of `plimsoll`,
+// too: started under that name, it calls its commands as plimsoll does.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -13,7 +17,11 @@ import (
 )
 
 func main() {
-	os.Exit(runMain(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	run := runMain
+	if filepath.Base(os.Args[0]) == "plimsoll" {
+		run = runForPlimsoll
+	}
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // program is the command line: one field per command. Each of them has a method Run.
@@ -32,10 +40,38 @@ type program struct {
 
 // runMain parses the command line, runs the command and returns the exit code.
 func runMain(args []string, in io.Reader, out, errOut io.Writer) int {
+	return runAs("replay", func(*kong.Kong) error { return nil }, args, in, out, errOut)
+}
+
+// runForPlimsoll is runMain in the words of plimsoll: `replay run` is `plimsoll replay`, all others have their own name.
+func runForPlimsoll(args []string, in io.Reader, out, errOut io.Writer) int {
+	return runAs("plimsoll", nameForPlimsoll, args, in, out, errOut)
+}
+
+func nameForPlimsoll(parser *kong.Kong) error {
+	names := []string{"replay run", "plimsoll replay"}
+	for _, node := range parser.Model.Children {
+		names = append(names, "replay "+node.Name, "plimsoll "+node.Name)
+	}
+	inPlimsoll := strings.NewReplacer(names...)
+	for _, node := range parser.Model.Children {
+		if node.Name == "run" {
+			node.Name = "replay"
+		}
+		node.Detail = inPlimsoll.Replace(node.Detail)
+		for _, flag := range node.Flags {
+			flag.Help = inPlimsoll.Replace(flag.Help)
+		}
+	}
+	return nil
+}
+
+func runAs(name string, prepare func(*kong.Kong) error, args []string, in io.Reader, out, errOut io.Writer) int {
 	var c program
 	exited := -1
 	parser, err := kong.New(&c,
-		kong.Name("replay"),
+		kong.Name(name),
+		kong.PostBuild(prepare),
 		kong.Description("Replay access logs at their recorded pace and measure response times as visitors experience them."),
 		kong.Writers(out, errOut),
 		kong.Vars{"version": "replay " + cli.Version},
@@ -44,7 +80,7 @@ func runMain(args []string, in io.Reader, out, errOut io.Writer) int {
 		kong.Bind(cli.Streams{In: in, Out: out, Err: errOut}),
 	)
 	if err != nil {
-		fmt.Fprintln(errOut, "replay:", cli.Printable(err.Error()))
+		fmt.Fprintf(errOut, "%s: %s\n", name, cli.Printable(err.Error()))
 		return cli.ExitUsage
 	}
 	ctx, done, err := parseArgs(parser, args, &exited)
@@ -52,12 +88,16 @@ func runMain(args []string, in io.Reader, out, errOut io.Writer) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(errOut, "replay: %s. See `replay --help`.\n", cli.Printable(err.Error()))
+		var wrong *kong.ParseError
+		if errors.As(err, &wrong) && wrong.Context.Selected() != nil {
+			name = wrong.Context.Selected().FullPath()
+		}
+		fmt.Fprintf(errOut, "%s: %s. See `%s --help`.\n", name, cli.Printable(err.Error()), name)
 		return cli.ExitUsage
 	}
 	err = ctx.Run()
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(errOut, "replay:", cli.Printable(err.Error()))
+		fmt.Fprintf(errOut, "%s: %s\n", name, cli.Printable(err.Error()))
 	}
 	return cli.ExitCode(err)
 }

@@ -28,7 +28,7 @@ class Page:
     `options` and `commands`: how each is written, and what it does. `examples`: lines as they are typed.
     """
 
-    name: str  # plimsoll lab check
+    name: str  # plimsoll check
     synopsis: str
     about: str
     options: Sequence[tuple[str, str]] = ()

@@ -3,7 +3,6 @@
 `make docs` writes the page; `make lint` and a test fail when it is stale, or when a flag has no help.
 """
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from difflib import unified_diff
@@ -14,17 +13,19 @@ import click
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "commands.md"
-REPLAY = ROOT / "bin" / "replay"
-WIDTH = 100  # columns of the help of `plimsoll`; `bin/replay` has its own
+WIDTH = 100  # columns of the help of `plimsoll`; its engine has its own
 
 INTRODUCTION = """\
 # Commands
 
-Every command and every flag of `plimsoll` and `bin/replay`, in the words of their own `--help`:
+Every command and every flag of `plimsoll`, in the words of its own `--help`:
 
 ```sh
 .venv/bin/plimsoll --help
 ```
+
+`bin/replay` is the engine: `bin/replay run` is `plimsoll replay`, and `parse`, `same`, `origin`, `watch` and `lag` have
+the same names, flags and exit codes in both. It needs no Python.
 
 `make docs` writes this page; do not edit it. `make help` lists the targets of make. The
 [index](README.md) leads to the pages that explain the commands.
@@ -41,7 +42,7 @@ def _below(context: click.Context) -> Iterator[tuple[str, click.Command, str]]:
     command = context.command
     yield context.command_path, command, command.get_help(context)
     if isinstance(command, click.Group):
-        for name in sorted(command.list_commands(context)):
+        for name in command.list_commands(context):
             below = command.get_command(context, name)
             assert below is not None  # noqa: S101 list_commands names what get_command has
             yield from _below(click.Context(below, info_name=name, parent=context, terminal_width=WIDTH))
@@ -55,30 +56,16 @@ def undocumented(root: click.Command) -> list[str]:
             problems.append(f"{name} has no help: give it a docstring")
         problems += [
             f"{name} {option.opts[0]} has no help: pass help="
-            for option in command.params
+            for option in command.get_params(click.Context(command, info_name=command.name))
             if isinstance(option, click.Option) and not option.help
         ]
     return problems
 
 
-def replay_help(*names: str) -> str:
-    """Return the output of `bin/replay NAMES --help`."""
-    ran = subprocess.run([REPLAY, *names, "--help"], capture_output=True, text=True, check=True, timeout=60)
-    return ran.stdout
-
-
-def replay_commands() -> list[tuple[str, str]]:
-    """Return the full name and the help of each command of `bin/replay`, in its own order."""
-    top = replay_help()
-    listed = top.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
-    names = [line.split()[0] for line in listed if line.startswith("  ") and not line.startswith("   ")]
-    return [("bin/replay", top), *((f"bin/replay {name}", replay_help(name)) for name in names)]
-
-
 def page(root: click.Command) -> str:
     """Return docs/commands.md."""
-    texts = [(name, text) for name, _, text in commands(root)] + replay_commands()
-    contents = "\n".join(f"- [`{name}`](#{name.replace(' ', '-').replace('/', '')})" for name, _ in texts)
+    texts = [(name, text) for name, _, text in commands(root)]
+    contents = "\n".join(f"- [`{name}`](#{name.replace(' ', '-')})" for name, _ in texts)
     sections = [f"## `{name}`\n\n```text\n{_trimmed(text)}\n```\n" for name, text in texts]
     return "\n".join([INTRODUCTION, contents + "\n", *sections])
 
@@ -88,9 +75,9 @@ def _trimmed(text: str) -> str:
 
 
 def _first_difference(written: str, made: str) -> list[str]:
-    """Return the first lines in which the page and what the programs say differ."""
+    """Return the first lines in which the page and what the program says differ."""
     lines = unified_diff(
-        written.splitlines(), made.splitlines(), "docs/commands.md", "the programs", "", "", 0, ""
+        written.splitlines(), made.splitlines(), "docs/commands.md", "the program", "", "", 0, ""
     )
     return list(islice(lines, 12))
 

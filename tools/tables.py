@@ -82,7 +82,7 @@ def tables() -> Iterator[Table]:
     for name, columns in (("columns", COLUMNS), ("columns of fsyncs", FSYNC_COLUMNS)):
         rows = [(column, f"`{key}`", meaning) for column, (key, meaning) in columns.items()]
         yield Table("fileio.md", name, _table(("column", "JSON", "meaning"), rows))
-    yield Table("status.md", "options", _options("lab", "status"))
+    yield Table("status.md", "options", _options("status"))
     yield Table("status.md", "notices", _options("run", only=("--notify-command", "--webhook-file")))
     yield from _scenarios()
     yield from _tuning()

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from plimsoll.common.commands import present_name
 from plimsoll.common.errors import SettingsError, did_you_mean
 from plimsoll.common.hostile import printable, redact
 
@@ -23,8 +24,9 @@ _LARGEST_BYTES = 1 << 20
 # Said each time or not at all: they allow what cannot be taken back.
 CONSENT = frozenset({"i-may-change-this-site", "public", "yes", "force", "accept", "drop", "set-baseline"})
 # Scenarios are what an experiment runs: those do what lab.yml says, whatever lies in the folder. The others
-# work whatever the file says.
-WITHOUT_DEFAULTS = frozenset({"completion", "config", "doctor", "scenario", "schema"})
+# work whatever the file says, and those of the engine do as bin/replay does.
+ENGINE = frozenset({"replay", "parse", "same", "origin", "watch", "lag"})
+WITHOUT_DEFAULTS = ENGINE | {"completion", "config", "doctor", "scenario", "schema"}
 _ABOUT = frozenset({"help", "version"})
 
 
@@ -32,7 +34,7 @@ _ABOUT = frozenset({"help", "version"})
 class Default:
     """A default that is set: of which option of which command, its value, and where it was set."""
 
-    command: str  # compare, lab check
+    command: str  # compare, hosts exec
     option: str  # gates
     parameter: str  # click's name of it
     value: Any
@@ -245,6 +247,8 @@ def _find_all(root: click.Group) -> list[Default]:
     problems += [
         f"{config_file()}: {printable(key)}: takes no defaults (see {MANUAL})"
         if key in WITHOUT_DEFAULTS
+        else f"{config_file()}: {printable(key)}: {former}"
+        if (former := present_name([key, *content[key]] if isinstance(content[key], dict) else [key]))
         else f"{config_file()}: {printable(key)}: is not a command{did_you_mean(key, names)} (see {MANUAL})"
         for key in content
         if key not in names

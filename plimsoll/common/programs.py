@@ -26,8 +26,8 @@ def own_program(name: str) -> Path:
 
 
 def replay_program() -> str:
-    """Return the path of `bin/replay`, which need not exist."""
-    return str(own_program("replay"))
+    """Return the path of `bin/replay`, which need not exist: ours, or what PLIMSOLL_REPLAY names."""
+    return os.environ.get("PLIMSOLL_REPLAY") or str(own_program("replay"))
 
 
 def missing_replay() -> str:

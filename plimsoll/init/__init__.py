@@ -77,7 +77,7 @@ def init(
 ) -> None:
     """Ask five questions, and write a lab.yml and a gates.yml with comments.
 
-    `plimsoll lab check` accepts what it writes. Each answer is also a flag; questions without a flag are
+    `plimsoll check` accepts what it writes. Each answer is also a flag; questions without a flag are
     asked on the terminal. Existing files are never overwritten: nothing is then asked or written.
 
     \b

@@ -102,7 +102,7 @@ def lab_text(answers: Answers, lengths: Lengths) -> str:
     """Return the text of lab.yml."""
     return "\n".join(
         [
-            "# Written by `plimsoll init`; docs/lab.md has every key. Check it: plimsoll lab check lab.yml",
+            "# Written by `plimsoll init`; docs/lab.md has every key. Check it: plimsoll check lab.yml",
             "# To complete keys in your editor: plimsoll schema lab.yml > lab.schema.json",
             "# yaml-language-server: $schema=lab.schema.json",
             f"name: {quote_yaml(answers.name)}",
@@ -255,7 +255,7 @@ def quote_yaml(text: str) -> str:
 
 
 def estimate_s(answers: Answers, each: Lengths) -> float:
-    """Return about how long an experiment takes, as `plimsoll lab check` says it."""
+    """Return about how long an experiment takes, as `plimsoll check` says it."""
     text = lab_text(answers, each)
     return expected_s(parse_model(text, LAB_FILE, Lab, MANUAL, key_problems)) or 0.0
 
@@ -281,7 +281,7 @@ def write_experiment(folder: Path, answers: Answers, found: Lengths, as_json: bo
         f"Wrote {folder / LAB_FILE} and {folder / GATES_FILE}: {runs}, about {seconds(about_s or 0)}. "
         "Read them, then:"
     )
-    click.echo(f"  plimsoll lab check {folder / LAB_FILE}")
+    click.echo(f"  plimsoll check {folder / LAB_FILE}")
     click.echo(f"  plimsoll run {folder / LAB_FILE}")
     names = [disk.name for disk in answers.disks]
     sides = f" --baseline {names[0]} --candidate {names[1]}" if len(names) > 1 else ""

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import click
 from pydantic import AfterValidator, Field, ValidationError
 
+from plimsoll.common.commands import CommandGroup
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.ssh import Access
@@ -31,12 +32,12 @@ _ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_%-]{0,252}")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,31}\$?")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def hosts() -> None:
     """Run commands on the machines of a lab."""
 
 
-@hosts.command()
+@hosts.command("exec")
 @click.argument("command", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--hosts", "file", metavar="FILE", type=click.Path(path_type=Path), help="YAML file that lists the hosts."
@@ -69,7 +70,7 @@ def hosts() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON on standard output.")
 @click.pass_context
-def run(
+def exec_(
     ctx: click.Context,
     command: tuple[str, ...],
     file: Path | None,
@@ -85,9 +86,9 @@ def run(
 
     \b
     Examples:
-        plimsoll hosts run --hosts hosts.yml -- uptime
-        plimsoll hosts run --hosts hosts.yml --group db -- sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'
-        plimsoll hosts run --host root@10.0.0.11 --host root@10.0.0.12:2222 -- rm -rf /srv/clones/old
+        plimsoll hosts exec --hosts hosts.yml -- uptime
+        plimsoll hosts exec --hosts hosts.yml --group db -- sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'
+        plimsoll hosts exec --host root@10.0.0.11 --host root@10.0.0.12:2222 -- rm -rf /srv/clones/old
 
     Exit codes: 0 it ended with 0 on all hosts; 1 it failed on some, or was interrupted; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from plimsoll.analysis.evidence.summary import outcome_lines
+from plimsoll.common.commands import CommandGroup
 from plimsoll.common.progress import LiveFigures, is_shown, metrics_params, progress_bar
 from plimsoll.rundir.names import SUMMARY_FILE
 from plimsoll.rundir.read import read_json
@@ -16,7 +17,7 @@ from plimsoll.scenarios.running.settings import cautions, click_options, validat
 _CLEAN_UP = "clean-up"
 
 
-class _Scenarios(click.Group):
+class _Scenarios(CommandGroup):
     """Imports a scenario only when it is needed: Locust is large."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

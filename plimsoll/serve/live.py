@@ -231,7 +231,7 @@ class LiveRuns:
         }
 
     def _status(self, experiment: ExperimentItem | None, ended: bool) -> list[str]:
-        """Return what its experiment does, as `plimsoll lab status` says it."""
+        """Return what its experiment does, as `plimsoll status` says it."""
         if experiment is None or ended:
             return []
         folder = self.catalogue.path(experiment)

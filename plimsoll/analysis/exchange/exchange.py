@@ -15,6 +15,7 @@ from plimsoll.analysis.exchange.k6 import k6
 from plimsoll.analysis.exchange.locust import locust
 from plimsoll.analysis.exchange.parquetfile import PARQUET
 from plimsoll.analysis.exchange.prometheus import PROMETHEUS
+from plimsoll.common.commands import CommandGroup
 from plimsoll.common.errors import OutputError
 from plimsoll.common.files import STDOUT, open_output
 from plimsoll.common.hostile import printable
@@ -27,7 +28,7 @@ PROGRAMS: tuple[click.Command, ...] = (accesslog, grinder, k6, locust)
 FORMATS: dict[str, Format] = {each.name: each for each in (CSV, PARQUET, HDR, PROMETHEUS)}
 
 
-@click.group(name="import", commands=PROGRAMS)
+@click.group("import", cls=CommandGroup, commands=PROGRAMS)
 def import_() -> None:
     """Make run directories from the results of other programs."""
 

@@ -1,4 +1,4 @@
-"""`plimsoll lab check`: whether an experiment can start: what its machines lack, and what does not fit."""
+"""`plimsoll check`: whether an experiment can start: what its machines lack, and what does not fit."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ from plimsoll.lab.experiment.design import (
 )
 from plimsoll.lab.experiment.labfile import LOCAL, Backend, Lab
 from plimsoll.lab.experiment.machines import AskedOnce, Machines, lock_check
-from plimsoll.lab.experiment.plan import summarize
+from plimsoll.lab.experiment.plan import print_plan, summarize
 from plimsoll.lab.experiment.problems import read_checked
 from plimsoll.lab.experiment.rig import Rig, StepGroup, build_rig
 from plimsoll.lab.experiment.scenarios import find_problems_here
@@ -58,20 +58,38 @@ _MEMORY = re.compile(r"(?m)^MemTotal:\s*([0-9]+) kB")
 
 @click.command()
 @click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
+@click.option(
+    "--plan",
+    "with_plan",
+    is_flag=True,
+    help="Print instead, in order, every command with which `plimsoll run` would change something.",
+)
 @click.option("--no-probe", is_flag=True, help="Check only the file; contact no machine.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 @click.pass_context
-def check(ctx: click.Context, file: Path, no_probe: bool, as_json: bool) -> None:
+def check(ctx: click.Context, file: Path, with_plan: bool, no_probe: bool, as_json: bool) -> None:
     """Check lab.yml, and that its machines have what it needs. Changes nothing.
 
     \b
     Examples:
-        plimsoll lab check examples/one-machine.yml
-        plimsoll lab check --no-probe lab.yml
+        plimsoll check examples/one-machine.yml
+        plimsoll check --no-probe lab.yml
+        plimsoll check --plan examples/one-machine.yml | less
+        plimsoll check --plan lab.yml --json | jq '.chapters[].says'
+
+    A plan has what the machines answer now (is there OpenZFS? what is tuned?). In it, `${name}` stands for
+    what only the run itself will know: the device that losetup chooses, the folder of a run.
 
     Exit codes: 0 the experiment can start; 1 something is missing or in the way; 2 the file is wrong.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    found, _ = read_checked(file)
+    found, kinds = read_checked(file)
+    if with_plan:
+        if no_probe:
+            raise click.UsageError(
+                "--no-probe: cannot be combined with --plan, which asks the machines.", ctx
+            )
+        print_plan(found, kinds, as_json)
+        return
     seen = ProbeResult() if no_probe else asyncio.run(probe_machines(found))
     problems = seen.problems
     if found.notify and (silence := found.notify.silence(os.environ)):

@@ -1,4 +1,4 @@
-"""`plimsoll lab clean`: what experiments of one name left, found and removed: by name, never by memory."""
+"""`plimsoll clean`: what experiments of one name left, found and removed: by name, never by memory."""
 
 import asyncio
 import contextlib
@@ -38,8 +38,8 @@ def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> Non
 
     \b
     Examples:
-        plimsoll lab clean lab.yml --list
-        plimsoll lab clean lab.yml
+        plimsoll clean lab.yml --list
+        plimsoll clean lab.yml
 
     Exit codes: 0 nothing is left; 1 something is left; 2 the file is wrong.
     """  # noqa: D301 \b is click's: keep these lines as they are
@@ -109,7 +109,7 @@ async def _clean(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(machines.close)
         for machine in machines.used(version) if remove else []:
-            await stack.enter_async_context(lock_machine(machine, f"plimsoll lab clean of {lab.name}"))
+            await stack.enter_async_context(lock_machine(machine, f"plimsoll clean of {lab.name}"))
         for variant in among:
             backend = variant.backend
             rig = await build_rig(variant.lab, backend, machines.of(backend), lambda _name, _step: None)

@@ -428,7 +428,7 @@ class Experiment:
             except PlimsollError as error:
                 problems.append(f"{rig.name}: {error}")
         if problems:
-            raise LabError("\n".join([*problems, "remove the cause, then run plimsoll lab clean"]))
+            raise LabError("\n".join([*problems, "remove the cause, then run plimsoll clean"]))
 
     def _result(self) -> RunResult:
         names = [run.name for run in self._runs]

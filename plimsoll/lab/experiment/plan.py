@@ -1,10 +1,9 @@
-"""`plimsoll lab plan`: an experiment, command by command, and how long it takes."""
+"""`plimsoll check --plan`: an experiment, command by command, and how long it takes."""
 
 import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -23,7 +22,6 @@ from plimsoll.lab.experiment.design import (
 from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.load import build_loads
 from plimsoll.lab.experiment.machines import DryMachine, Machines
-from plimsoll.lab.experiment.problems import read_checked
 from plimsoll.lab.experiment.rig import Rig, StepGroup, build_rigs, rigs_by_variant
 from plimsoll.lab.experiment.scenarios import TraitsByScenario
 from plimsoll.lab.experiment.status.forecast import ExperimentProgress, left_s, precondition_s
@@ -44,21 +42,11 @@ from plimsoll.lab.tuning.plan import drop_own, own_disk_commands, resolve_own, r
 _ATTEMPT = "${attempt}"  # the folder of a run that is being done
 
 
-@click.command()
-@click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
-def plan(file: Path, as_json: bool) -> None:
+def print_plan(found: Lab, kinds: TraitsByScenario, as_json: bool) -> None:
     """Print in order every command with which `plimsoll run` would change something, and the total time.
 
-    It reads from the machines (is there OpenZFS? what is tuned?) and changes nothing. `${name}` stands for
-    what only the run itself will know: the device that losetup chooses, the folder of a run.
-
-    \b
-    Examples:
-        plimsoll lab plan examples/one-machine.yml | less
-        plimsoll lab plan lab.yml --json | jq '.chapters[].says'
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    found, kinds = read_checked(file)
+    It reads from the machines and changes nothing. Raises LabError if they do not answer.
+    """
     planned = asyncio.run(_read_chapters(found, kinds))
     if as_json:
         data: dict[str, Any] = {

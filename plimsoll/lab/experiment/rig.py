@@ -50,7 +50,7 @@ class Saturated:
 
 
 class Rig:
-    """A backend, its disk and its clone: `lab plan` shows the steps that `plimsoll run` carries out."""
+    """A backend, its disk and its clone: `check --plan` shows the steps that `plimsoll run` carries out."""
 
     def __init__(
         self,

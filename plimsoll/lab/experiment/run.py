@@ -140,7 +140,7 @@ class Run:
         return clock
 
     def _note(self, what: str, **further: str) -> None:
-        """Note it for `lab status`, without a sync of the disk, which may be the one under test."""
+        """Note it for `status`, without a sync of the disk, which may be the one under test."""
         self._folder.journal.note(what, sync=False, run=self._run.name, **further)
 
     async def _saturate(self, clock: RunClock, events: Events) -> None:

@@ -156,7 +156,7 @@ class VolumeFilling:
         return one
 
     def _step(self, rig: Rig, what: str, says: str) -> None:
-        """Note it for `lab status`, without a sync of the disk; the rounds themselves are synced."""
+        """Note it for `status`, without a sync of the disk; the rounds themselves are synced."""
         self._folder.journal.note(f"precondition {what}", sync=False, backend=rig.name, says=says)
 
 
@@ -282,7 +282,7 @@ class VolumeMeasurement:
             await rig.do([steps_after_measuring(files)])
 
     def _step(self, rig: str, program: str, says: str, measures: bool) -> None:
-        """Note it for `lab status`, without a sync of the disk; the cells themselves are synced."""
+        """Note it for `status`, without a sync of the disk; the cells themselves are synced."""
         what = ("fsync cell" if program == "fio" else "fileio cell") if measures else "fileio files"
         self._folder.journal.note(what, sync=False, backend=rig, says=says)
 

@@ -66,12 +66,12 @@ class SaturatorKind(Generic[Settings]):
     `make`: returns the saturator for a machine, settings, a label and what is called with each event.
     `aim`: returns the settings with what they leave open (`@clone`) taken from where a clone's data lie;
     raises ValueError, which names the key, where the clone has no such thing.
-    `programs`: what it runs, which `plimsoll lab check` looks for.
-    `questions`: commands that change nothing and whose status decides what it does: `plimsoll lab plan` asks
-    the machine itself.
+    `programs`: what it runs, which `plimsoll check` looks for.
+    `questions`: commands that change nothing and whose status decides what it does: `plimsoll check --plan`
+    asks the machine itself.
     `rounds`: how many processes it starts, one after the other, until every kind of command was run.
     `checks`: what must hold before, for settings that are not aimed.
-    `brief`: the settings as `lab plan` shows what it does: without waiting.
+    `brief`: the settings as `check --plan` shows what it does: without waiting.
     `find`: returns what one that was killed left, for a machine, settings, label and backend: only what does
     not go with the clone or its disk. Looks only, by name. The settings are aimed if they can be.
     `mirrors_disk`: it needs as much room again as an emulated disk, beside that.

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from plimsoll.common.commands import CommandGroup
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.lab.experiment.problems import read_checked
@@ -54,7 +55,7 @@ def _options(function: _Function) -> _Function:
 _DRY = click.option("--dry-run", is_flag=True, help="Print the steps, and do nothing.")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def schedule() -> None:
     """Run a lab.yml every night, by a systemd timer or cron, and judge each night against those before."""
 
@@ -291,7 +292,7 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
 )
 @_options
 @click.pass_context
-def run(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | None, as_json: bool) -> None:
+def now(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | None, as_json: bool) -> None:
     """Run one night now: the experiment, or the rest of an interrupted one; then plimsoll regress.
 
     The timer and cron call this. If you call it, it is an extra night. It is skipped while another night
@@ -299,8 +300,8 @@ def run(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | N
 
     \b
     Examples:
-        plimsoll schedule run nightly
-        plimsoll schedule run nightly --json
+        plimsoll schedule now nightly
+        plimsoll schedule now nightly --json
 
     Exit codes, as for plimsoll regress: 0 nothing is worse, or it was skipped; 1 something is worse; 3 too
     early to tell, or the experiment did not finish; 2 you must correct something first.

@@ -79,7 +79,7 @@ def require_consent(settings: ChangingSettings, scenario: str) -> None:
         )
     raise ConsentError(
         f"{scenario} changes the site, and {settings.target} is not listed under clones in {path}: "
-        "list it there (plimsoll init-clone URL asks it first), or add --i-may-change-this-site"
+        "list it there (plimsoll clone add URL asks it first), or add --i-may-change-this-site"
     )
 
 

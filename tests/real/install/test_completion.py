@@ -16,7 +16,7 @@ from tests.support.programs import LONGEST_S, ROOT, need
 
 ROWS = [
     ("the name of a command", "plimsoll comple<TAB>", "plimsoll completion"),
-    ("a command of a command", "plimsoll lab chec<TAB>", "plimsoll lab check"),
+    ("a command of a command", "plimsoll chec<TAB>", "plimsoll check"),
     ("an option", "plimsoll doctor --measure<TAB>", "plimsoll doctor --measure-s"),
     ("what an option may be", "plimsoll doctor --for brows<TAB>", "plimsoll doctor --for browser"),
     ("a command of bin/replay", "replay impor<TAB>", "replay import"),

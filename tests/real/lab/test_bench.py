@@ -48,7 +48,7 @@ def lab_yml(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     file = folder / "lab.yml"
     file.write_text(text, encoding="utf-8")
     yield file
-    subprocess.run([PLIMSOLL, "lab", "clean", file], timeout=600, check=False)
+    subprocess.run([PLIMSOLL, "clean", file], timeout=600, check=False)
     golden = golden_of(file)
     run(lambda machine: StepRunner(machine).do(golden.forget()))
     assert list(Path(golden.work).iterdir()) == []
@@ -88,7 +88,11 @@ def begun(lab_yml: Path) -> None:
 def planned(lab_yml: Path) -> list[tuple[bool, list[str]]]:
     """The words of every command of the plan, and whether it is a saturator's."""
     done = subprocess.run(
-        [PLIMSOLL, "lab", "plan", lab_yml, "--json"], capture_output=True, text=True, timeout=300, check=True
+        [PLIMSOLL, "check", "--plan", lab_yml, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
     )
     chapters = json.loads(done.stdout)["chapters"]
     steps = [step for chapter in chapters for step in chapter["steps"] if "words" in step]

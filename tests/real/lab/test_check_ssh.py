@@ -1,4 +1,4 @@
-"""`plimsoll lab check` of machines over a real sshd: what is missing there, and what is in the way."""
+"""`plimsoll check` of machines over a real sshd: what is missing there, and what is in the way."""
 
 import json
 import socket
@@ -57,7 +57,7 @@ def check(sshd: Sshd, folder: Path, *backends: str) -> list[str]:
         log=ROOT / "examples" / "access.log",
     )
     (folder / "lab.yml").write_text(text)
-    done = CliRunner().invoke(main, ["lab", "check", str(folder / "lab.yml"), "--json"])
+    done = CliRunner().invoke(main, ["check", str(folder / "lab.yml"), "--json"])
     assert done.exit_code == 1, done.output
     problems: list[str] = json.loads(done.stdout)["problems"]
     return problems

@@ -129,7 +129,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         need(program)
     need_docker()
     yield tmp_path
-    subprocess.run([PLIMSOLL, "lab", "clean", tmp_path / "lab.yml"], timeout=1200, check=False)
+    subprocess.run([PLIMSOLL, "clean", tmp_path / "lab.yml"], timeout=1200, check=False)
     shutil.rmtree(tmp_path / "work", ignore_errors=True)
 
 
@@ -189,7 +189,7 @@ def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, dat
     assert len(set(on.values())) == 3, "each is on a file system of its own"
     assert any("plimsoll-parts" in one and f"{DATASET}/static@" in one for one in snapshots(DATASET))
 
-    cleaned = subprocess.run([PLIMSOLL, "lab", "clean", file], capture_output=True, text=True, timeout=1200)
+    cleaned = subprocess.run([PLIMSOLL, "clean", file], capture_output=True, text=True, timeout=1200)
     assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
     assert left_of(NAME) == []
     assert left_in(folder / "work") == []

@@ -261,7 +261,7 @@ def test_lab_clean_removes_what_a_kill_left(
     need("rsync")
     settings, file = work_of(kind, site, backup, database, tmp_path)
     (backup / "thesis.txt").touch()
-    clean = [need(ROOT / ".venv" / "bin" / "plimsoll"), "lab", "clean", str(tmp_path / "lab.yml")]
+    clean = [need(ROOT / ".venv" / "bin" / "plimsoll"), "clean", str(tmp_path / "lab.yml")]
     keys = settings.model_dump_json(exclude={"kind"}, exclude_defaults=True)[1:-1]
     text = LAB_YML.format(name=LABEL.experiment, folder=tmp_path, port=9, kind=kind, keys=keys)
     (tmp_path / "lab.yml").write_text(text)

@@ -70,7 +70,7 @@ def folder(lab_yml: Path) -> Path:
 
 
 def test_every_run_is_done_once_as_planned_and_carries_what_the_lab_knows(lab_yml: Path) -> None:
-    plan = json.loads(plimsoll("lab", "plan", lab_yml, "--json").stdout)
+    plan = json.loads(plimsoll("check", "--plan", lab_yml, "--json").stdout)
     done = plimsoll("run", lab_yml, "--json")
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)

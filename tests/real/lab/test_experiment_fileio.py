@@ -58,7 +58,7 @@ def lab_yml(tmp_path: Path, nginx: Nginx) -> Iterator[Path]:
     log = ROOT / "examples" / "access.log"
     file.write_text(LAB.format(name=NAME, folder=tmp_path, url=nginx.url, log=log))
     yield file
-    plimsoll("lab", "clean", file)
+    plimsoll("clean", file)
     shutil.rmtree(tmp_path / "work", ignore_errors=True)
 
 
@@ -102,7 +102,7 @@ def is_whole(file: Path) -> None:
 
 
 def test_the_plan_has_the_very_commands_that_are_carried_out_before_the_runs(lab_yml: Path) -> None:
-    planned = json.loads(plimsoll("lab", "plan", lab_yml, "--json").stdout)
+    planned = json.loads(plimsoll("check", "--plan", lab_yml, "--json").stdout)
     says = [chapter["says"] for chapter in planned["chapters"]]
     assert says[:4] == [
         "make ext4",
@@ -128,7 +128,7 @@ def test_the_plan_has_the_very_commands_that_are_carried_out_before_the_runs(lab
     page = (directory / "report.html").read_text()
     assert "The volumes, cell by cell" in page
     assert "MiB/s: ext4" in page and "p99.9 (ms): zfs" in page
-    status = json.loads(plimsoll("lab", "status", directory, "--json").stdout)
+    status = json.loads(plimsoll("status", directory, "--json").stdout)
     assert status["state"] == "finished"
     assert status["fileio"] == {"total": 4, "finished": 4, "failed": {}}
 
@@ -155,7 +155,7 @@ def test_killed_twice_and_interrupted_each_cell_is_measured_once(lab_yml: Path) 
     stopped(go_on, signal.SIGINT, lab_yml, 9)
     assert left_of(NAME) == [], "Ctrl-C removes everything at once"
     assert left_in(lab_yml.parent / "work") == []
-    status = json.loads(plimsoll("lab", "status", folder(lab_yml) or "", "--json").stdout)
+    status = json.loads(plimsoll("status", folder(lab_yml) or "", "--json").stdout)
     assert status["state"] == "stopped"
     assert 9 <= status["fileio"]["finished"] < 12
     done = plimsoll(*go_on, "--json")
@@ -166,10 +166,10 @@ def test_killed_twice_and_interrupted_each_cell_is_measured_once(lab_yml: Path) 
 
 def test_files_that_a_crash_left_are_cleaned(lab_yml: Path) -> None:
     stopped(["run", str(lab_yml)], signal.SIGKILL, lab_yml, 1)
-    listed = plimsoll("lab", "clean", lab_yml, "--list").stdout
+    listed = plimsoll("clean", lab_yml, "--list").stdout
     mounted = lab_yml.parent / "work" / f"plimsoll-{NAME}--ext4" / "mnt"
     assert f"ext4 on local: the test files in {mounted}/" in listed
-    assert plimsoll("lab", "clean", lab_yml).returncode == 0
+    assert plimsoll("clean", lab_yml).returncode == 0
     assert left_of(NAME) == []
     assert left_in(lab_yml.parent / "work") == []
 

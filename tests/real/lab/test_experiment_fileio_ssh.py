@@ -78,9 +78,9 @@ def is_whole(lab_yml: Path) -> None:
 
 
 def test_the_volume_there_is_measured_and_shown_here(lab_yml: Path, sshd: Sshd) -> None:
-    checked = run("lab", "check", lab_yml)
+    checked = run("check", lab_yml)
     assert checked.returncode == 0, checked.stderr
-    planned = json.loads(run("lab", "plan", lab_yml, "--json").stdout)
+    planned = json.loads(run("check", "--plan", lab_yml, "--json").stdout)
     chapter = next(each for each in planned["chapters"] if each["says"].startswith("measure the volume"))
     assert chapter["says"] == "measure the volume of far with sysbench fileio and fio"
     assert chapter["machine"] == "far"
@@ -93,7 +93,7 @@ def test_the_volume_there_is_measured_and_shown_here(lab_yml: Path, sshd: Sshd) 
     page = (directory / "report.html").read_text()
     assert "What an fsync takes" in page
     assert "p99.9 (ms): far" in page
-    status = json.loads(run("lab", "status", directory, "--json").stdout)
+    status = json.loads(run("status", directory, "--json").stdout)
     assert status["fileio"] == {"total": 4, "finished": 4, "failed": {}}
     assert "Accepted publickey" in (lab_yml.parent / "sshd.log").read_text()
 

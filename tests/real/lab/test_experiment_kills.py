@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         need(program)
     need_docker()
     yield tmp_path
-    subprocess.run([PLIMSOLL, "lab", "clean", tmp_path / "lab.yml"], timeout=300, check=False)
+    subprocess.run([PLIMSOLL, "clean", tmp_path / "lab.yml"], timeout=300, check=False)
     shutil.rmtree(tmp_path / "work", ignore_errors=True)
 
 
@@ -76,9 +76,7 @@ def test_killed_at_random_instants_it_finishes_and_leaves_nothing(folder: Path, 
             experiments += 1
             shutil.move(folder / "out", folder / f"done-{experiments}")
         if number % 2 == 1:
-            cleaned = subprocess.run(
-                [PLIMSOLL, "lab", "clean", file], capture_output=True, text=True, timeout=300
-            )
+            cleaned = subprocess.run([PLIMSOLL, "clean", file], capture_output=True, text=True, timeout=300)
             assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
             assert left_of(NAME) == []
             assert left_in(folder / "work") == []

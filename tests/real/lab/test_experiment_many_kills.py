@@ -111,7 +111,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.skip("needs root: make test-lab")
     yield tmp_path
-    _plimsoll("lab", "clean", tmp_path / "lab.yml")
+    _plimsoll("clean", tmp_path / "lab.yml")
     shutil.rmtree(tmp_path / "work", ignore_errors=True)
 
 

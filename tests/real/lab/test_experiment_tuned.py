@@ -123,13 +123,13 @@ def test_clean_lists_the_tuning_of_its_own_experiment_and_puts_it_back(
     killed = _lab(tmp_path, host, nginx, name, f"{{vm: {{swappiness: {before - 7}}}}}", 600)
     _killed_while_tuned(killed, before - 7)
     journal = JOURNALS / f"plimsoll-{name}--one.json"
-    listed = _plimsoll("lab", "clean", "--list", killed)
+    listed = _plimsoll("clean", "--list", killed)
     assert f"a tuning that must be put back: {journal}" in listed.stdout
     assert int(SWAPPINESS.read_text()) == before - 7
     other = _lab(tmp_path, host, nginx, f"e-{os.getpid() % 10000}", "{}", 0.4)
-    _plimsoll("lab", "clean", other)
+    _plimsoll("clean", other)
     assert int(SWAPPINESS.read_text()) == before - 7, "another experiment's is not its own"
-    assert _plimsoll("lab", "clean", killed).returncode == 0
+    assert _plimsoll("clean", killed).returncode == 0
     assert int(SWAPPINESS.read_text()) == before
     assert not journal.exists()
 

@@ -62,7 +62,7 @@ def runs_of(lab_yml: Path) -> list[dict[str, object]]:
 
 def test_each_variant_runs_at_its_levels_and_says_them(lab_yml: Path) -> None:
     before = SWAPPINESS.read_text()
-    planned = json.loads(plimsoll("lab", "plan", lab_yml, "--json").stdout)
+    planned = json.loads(plimsoll("check", "--plan", lab_yml, "--json").stdout)
     assert [each["clone"] for each in planned["variants"]] == ["one"] * 2 + ["two"] * 4
     done = plimsoll("run", lab_yml, "--json")
     assert done.returncode == 0, done.stderr

@@ -92,7 +92,7 @@ def runs_of(folder: Path) -> list[Path]:
 
 def test_two_record_sizes_are_compared_with_figures_of_the_real_arc(vm: ZfsVm, tmp_path: Path) -> None:
     file = lab(vm, tmp_path, "records", repeats=1, phases=LONG)
-    checked = plimsoll("lab", "check", file)
+    checked = plimsoll("check", file)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     done = plimsoll("run", file, "--json")
     assert done.returncode == 0, done.stderr
@@ -144,11 +144,11 @@ def test_killed_again_and_again_it_is_finished_and_leaves_nothing(vm: ZfsVm, tmp
     file = lab(vm, second, name, phases={"before_s": 1, "during_s": 300, "after_s": 1})
     sends_yet = lambda: any(name in one for one in snapshots(vm))  # noqa: E731
     killed_when(["run", str(file)], sends_yet)
-    cleaned = plimsoll("lab", "clean", file)
+    cleaned = plimsoll("clean", file)
     assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
     as_it_was(vm)
     assert vm.left(name) == []
-    again = plimsoll("lab", "clean", file)
+    again = plimsoll("clean", file)
     assert again.returncode == 0, again.stdout + again.stderr
 
 

@@ -126,7 +126,7 @@ def test_a_scrub_of_somebody_else_goes_on(work: Path) -> None:
         assert "in progress" in scan(pool)
         checks = find_saturator_kind(settings).checks(settings)
         answers = [(await machine.run(one.words, check=False)).status for one in checks]
-        assert answers == [0, 1], "lab check says it too"
+        assert answers == [0, 1], "check says it too"
         await clear(machine, disk.find)
 
     run(life)
@@ -349,7 +349,7 @@ def test_lab_clean_ends_what_a_kill_left_on_pools_that_are_not_the_labs(
     """By the command, with a lab.yml that was begun with another saturator than it names now."""
     need_disks("zfs")
     disk = emulated("zfs", work, **SLOW)
-    command = [need(ROOT / ".venv" / "bin" / "plimsoll"), "lab", "clean", str(tmp_path / "lab.yml")]
+    command = [need(ROOT / ".venv" / "bin" / "plimsoll"), "clean", str(tmp_path / "lab.yml")]
 
     def write(kind: str, keys: str) -> None:
         text = LAB_YML.format(name=LABEL.experiment, folder=tmp_path, port=9, kind=kind, keys=keys)

@@ -67,7 +67,7 @@ def written(tmp_path: Path, url: str, backends: str) -> Path:
 def emulated(tmp_path: Path, nginx: Nginx) -> Iterator[Path]:
     file = written(tmp_path, nginx.url, EMULATED)
     yield file
-    plimsoll("lab", "clean", file)
+    plimsoll("clean", file)
     shutil.rmtree(tmp_path / "work", ignore_errors=True)
 
 
@@ -93,7 +93,7 @@ def ext4(tmp_path: Path) -> Iterator[Path]:
 def existing(tmp_path: Path, nginx: Nginx, ext4: Path) -> Iterator[Path]:
     file = written(tmp_path, nginx.url, FOLDER)
     yield file
-    plimsoll("lab", "clean", file)
+    plimsoll("clean", file)
 
 
 def plimsoll(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -125,7 +125,7 @@ def killed(file: Path, words: list[str], rounds: int) -> None:
 
 
 def test_volumes_are_full_and_used_in_each_run_and_nothing_is_left(emulated: Path) -> None:
-    planned = json.loads(plimsoll("lab", "plan", emulated, "--json").stdout)
+    planned = json.loads(plimsoll("check", "--plan", emulated, "--json").stdout)
     says = [chapter["says"] for chapter in planned["chapters"]]
     assert says[:4] == [
         "make ext4",
@@ -151,7 +151,7 @@ def test_volumes_are_full_and_used_in_each_run_and_nothing_is_left(emulated: Pat
     page = (folder(emulated) / "report.html").read_text()
     assert "How the volumes were filled and overwritten" in page
     assert "zfs, round 5" in page
-    status = json.loads(plimsoll("lab", "status", folder(emulated), "--json").stdout)
+    status = json.loads(plimsoll("status", folder(emulated), "--json").stdout)
     assert status["state"] == "finished"
     assert (status["precondition"]["volumes"], status["precondition"]["done"]) == (2, 2)
     assert left_of(NAME) == []
@@ -177,9 +177,9 @@ def test_a_filling_on_a_disk_that_exists_outlives_a_kill(existing: Path) -> None
 @pytest.mark.slow
 def test_what_a_kill_left_is_listed_and_cleaned(existing: Path) -> None:
     killed(existing, ["run", str(existing)], 1)
-    listed = plimsoll("lab", "clean", existing, "--list").stdout
+    listed = plimsoll("clean", existing, "--list").stdout
     assert f"there on local: the filling in {existing.parent}/mnt/plimsoll-{NAME}--there.filling" in listed
-    assert plimsoll("lab", "clean", existing).returncode == 0
+    assert plimsoll("clean", existing).returncode == 0
     assert list(existing.parent.glob("mnt/*plimsoll*")) == []
 
 
@@ -211,7 +211,7 @@ def test_a_cache_that_others_share_is_not_emptied(tmp_path: Path, nginx: Nginx) 
         wait_for("ZFS runs", lambda: not subprocess.run(command, capture_output=True, check=False).returncode)
     try:
         run("zpool", "create", "-m", tmp_path / "pool", f"{NAME}-tank", image)
-        done = plimsoll("lab", "check", file)
+        done = plimsoll("check", file)
         assert done.returncode == 1
         assert "cache: cold is not possible on pool: others share the pool's cache (ARC)" in done.stdout
     finally:

@@ -31,7 +31,7 @@ def slow_yml(lab_yml: Path) -> Path:
 
 
 def status(lab_yml: Path) -> dict[str, Any]:
-    done = plimsoll("lab", "status", lab_yml, "--json")
+    done = plimsoll("status", lab_yml, "--json")
     return json.loads(done.stdout) if done.stdout else {}
 
 
@@ -53,13 +53,13 @@ def test_a_killed_experiment_runs_no_more_says_how_to_go_on_and_goes_on_on_a_ter
         assert now["scenario"] == "replay"
         assert now["number"] == 1
         assert now["try"] == 1
-        running = plimsoll("lab", "status", slow_yml)
+        running = plimsoll("status", slow_yml)
         assert running.returncode == 0
         assert re.search(r"run [12] of 2: replay on (one|two), repeat 1", running.stdout)
         assert "ends       about " in running.stdout
         process.send_signal(signal.SIGKILL)
         process.wait()
-    killed = plimsoll("lab", "status", folder(slow_yml))
+    killed = plimsoll("status", folder(slow_yml))
     assert killed.returncode == 1
     assert "nothing runs: it was stopped or killed before its end" in killed.stdout
     assert f"plimsoll run --resume {folder(slow_yml)}" in killed.stdout
@@ -72,7 +72,7 @@ def test_a_killed_experiment_runs_no_more_says_how_to_go_on_and_goes_on_on_a_ter
 
 
 def test_a_change_is_a_line_with_its_time_but_on_a_terminal_shown_in_place(slow_yml: Path) -> None:
-    watch = ["lab", "status", str(slow_yml), "--watch"]
+    watch = ["status", str(slow_yml), "--watch"]
     with subprocess.Popen([PLIMSOLL, "run", slow_yml], stderr=subprocess.PIPE, text=True) as process:
         until_measuring(slow_yml, "load")
         with subprocess.Popen([PLIMSOLL, *watch], stdout=subprocess.PIPE, text=True) as watching:

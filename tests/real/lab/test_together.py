@@ -188,7 +188,7 @@ def _processes(lab_yml: Path) -> list[tuple[int, list[str]]]:
 
 
 def test_a_plan_has_the_commands_of_all_members_and_they_are_what_is_carried_out(lab_yml: Path) -> None:
-    plan = json.loads(plimsoll("lab", "plan", lab_yml, "--json").stdout)
+    plan = json.loads(plimsoll("check", "--plan", lab_yml, "--json").stdout)
     planned = [step["words"] for chapter in plan["chapters"] for step in chapter["steps"] if "words" in step]
     loads = [words for words in planned if "--backend" in words]
     assert [words[words.index("--out") + 1] for words in loads] == [

@@ -97,12 +97,12 @@ def test_a_command_takes_what_the_file_says_and_a_flag_wins() -> None:
     assert "--name: FILE: must be lower-case" in run(*words).output
     done = run(*words, "--name", "flag")
     assert done.exit_code == 0, done.output
-    assert run("lab", "check", "lab.yml").exit_code == 0
+    assert run("check", "lab.yml").exit_code == 0
 
 
 def test_a_section_of_a_command_is_checked_when_that_is_called() -> None:
     write("[schedule.instal]\n[lab.check]\nno_prob = true\n")
-    done = run("lab", "check", "x.yml")
+    done = run("check", "x.yml")
     assert done.exit_code == 2
     assert "Error: plimsoll.toml: lab.check.no_prob: is not an option: did you mean no-probe?" in done.output
 
@@ -197,7 +197,7 @@ def test_help_and_config_work_whatever_the_file_says() -> None:
 
 
 def test_names_of_variables() -> None:
-    assert environment_variable("lab check", "no-probe") == "PLIMSOLL_LAB_CHECK_NO_PROBE"
+    assert environment_variable("check", "no-probe") == "PLIMSOLL_CHECK_NO_PROBE"
     assert set(options(go)) == {"pace", "header", "loud", "yes"}
 
 

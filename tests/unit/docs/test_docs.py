@@ -98,9 +98,9 @@ def test_every_page_opens_with_commands_that_exist(page: Path) -> None:
     [
         ("make bench", None),
         ("make benhc", "make has no target benhc"),
-        (".venv/bin/plimsoll lab check --no-probe examples/one-machine.yml", None),
-        (".venv/bin/plimsoll lab check --no-prob lab.yml", "plimsoll lab check has no --no-prob"),
-        (".venv/bin/plimsoll lab check examples/none.yml", "there is no examples/none.yml"),
+        (".venv/bin/plimsoll check --no-probe examples/one-machine.yml", None),
+        (".venv/bin/plimsoll check --no-prob lab.yml", "plimsoll check has no --no-prob"),
+        (".venv/bin/plimsoll check examples/none.yml", "there is no examples/none.yml"),
         ("plimsoll report results/latest", "plimsoll is not in a fresh clone"),
         ("bin/replay run examples/access.log --sped 2", "bin/replay run has no --sped"),
     ],

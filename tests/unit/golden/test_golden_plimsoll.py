@@ -23,16 +23,16 @@ LABS = sorted(
     if "\nbackends:" in path.read_text(encoding="utf-8")
 )
 CHECK: list[Row] = [
-    *(("an example", f"plimsoll lab check --no-probe {path}") for path in LABS),
-    ("an example as JSON", f"plimsoll lab check --no-probe --json {LABS[0]}"),
+    *(("an example", f"plimsoll check --no-probe {path}") for path in LABS),
+    ("an example as JSON", f"plimsoll check --no-probe --json {LABS[0]}"),
 ]
 SCENARIO: list[Row] = [
     ("what there is", "plimsoll scenario list"),
     ("the same as JSON", "plimsoll scenario list --json"),
     ("a download, three times", "plimsoll scenario download --target {site} --iterations 3"),
-    ("a site that becomes a clone", "plimsoll init-clone {site} --name mine --yes"),
+    ("a site that becomes a clone", "plimsoll clone add {site} --name mine --yes"),
     ("the list of clones", "cat plimsoll.yml"),
-    ("the same site again", "plimsoll init-clone {site} --name mine --yes"),
+    ("the same site again", "plimsoll clone add {site} --name mine --yes"),
 ]
 INIT: list[Row] = [
     (
@@ -112,11 +112,11 @@ JOURNAL = [
     {"at": "2026-11-26T12:03:03.000000Z", "what": "set aside", "backend": "new", "why": "it does not answer"},
 ]
 PLAN: list[Row] = [
-    ("every command that would change something", "plimsoll lab plan small.yml"),
-    ("the same as JSON", "plimsoll lab plan small.yml --json"),
-    ("how far an experiment came that was killed", "plimsoll lab status small.yml"),
-    ("the same as JSON", "plimsoll lab status results/small-20261126T120000Z --json"),
-    ("the last experiment", "plimsoll lab status"),
+    ("every command that would change something", "plimsoll check --plan small.yml"),
+    ("the same as JSON", "plimsoll check --plan small.yml --json"),
+    ("how far an experiment came that was killed", "plimsoll status small.yml"),
+    ("the same as JSON", "plimsoll status results/small-20261126T120000Z --json"),
+    ("the last experiment", "plimsoll status"),
 ]
 
 

@@ -132,9 +132,9 @@ def test_schema() -> None:
 
 
 HOSTS: list[Row] = [
-    ("two hosts, neither of which answers", "plimsoll hosts run --parallel 1 --hosts hosts.yml -- uptime"),
-    ("the same as JSON", "plimsoll hosts run --parallel 1 --hosts hosts.yml --json -- uptime"),
-    ("one of them", "plimsoll hosts run --hosts hosts.yml --group db -- uptime"),
+    ("two hosts, neither of which answers", "plimsoll hosts exec --parallel 1 --hosts hosts.yml -- uptime"),
+    ("the same as JSON", "plimsoll hosts exec --parallel 1 --hosts hosts.yml --json -- uptime"),
+    ("one of them", "plimsoll hosts exec --hosts hosts.yml --group db -- uptime"),
 ]
 
 

@@ -56,11 +56,11 @@ def test_what_it_writes_is_accepted_by_the_whole_check(
 ) -> None:
     done = run(*flags(tmp_path, site=sites, disks="old new", limits="10% 800ms"))
     assert done.exit_code == 0, done.output
-    assert f"plimsoll lab check {tmp_path / 'lab.yml'}\n" in done.output
+    assert f"plimsoll check {tmp_path / 'lab.yml'}\n" in done.output
     assert "--baseline old --candidate new --gates" in done.output
     monkeypatch.setattr("plimsoll.lab.experiment.machines.LOCK_PATH", str(tmp_path / "nobody's lock"))
     monkeypatch.chdir(tmp_path)
-    checked = CliRunner().invoke(main, ["lab", "check", str(tmp_path / "lab.yml"), "--json"])
+    checked = CliRunner().invoke(main, ["check", str(tmp_path / "lab.yml"), "--json"])
     assert checked.exit_code == 0, checked.output
 
 
@@ -71,7 +71,7 @@ def test_clones_of_our_own_site(words: list[str], tmp_path: Path) -> None:
     printed = json.loads(done.output)
     assert (printed["lab"], printed["gates"]) == (str(tmp_path / "lab.yml"), str(tmp_path / "gates.yml"))
     assert 3600 < printed["about_s"] <= 7200
-    checked = CliRunner().invoke(main, ["lab", "check", "--no-probe", printed["lab"]])
+    checked = CliRunner().invoke(main, ["check", "--no-probe", printed["lab"]])
     assert checked.exit_code == 0, checked.output
 
 

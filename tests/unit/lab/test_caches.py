@@ -164,7 +164,7 @@ def test_called_off_it_puts_them_back_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("was", [("0", str(7000 * MIB)), ("0", "0"), (str(600 * MIB), str(7000 * MIB))])
-@pytest.mark.parametrize("by", ["the next cold run", "lab clean"])
+@pytest.mark.parametrize("by", ["the next cold run", "clean"])
 def test_killed_the_limits_it_found_are_put_back(tmp_path: Path, was: tuple[str, str], by: str) -> None:
     host = Host(tmp_path, *was, data_mib=900)
     process = host.lowered()
@@ -188,7 +188,7 @@ def test_lab_clean_finds_lowered_limits_on_a_pool_that_exists() -> None:
     assert asyncio.run(pool.find(ScriptedMachine(lambda _: (1, "", "")))) == []
 
 
-@pytest.mark.parametrize("script", [arc.CAN_SHRINK, arc.EMPTY], ids=["by lab check", "by the run"])
+@pytest.mark.parametrize("script", [arc.CAN_SHRINK, arc.EMPTY], ids=["by check", "by the run"])
 def test_where_zfs_has_no_limits_it_is_refused_in_a_sentence(script: str, tmp_path: Path) -> None:
     names = ("zfs_arc_min", "zfs_arc_max", "arcstats", "kept", "drop_caches")
     command = ["sh", "-c", script, "sh", *(str(tmp_path / name) for name in names), "0"]

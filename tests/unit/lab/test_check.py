@@ -1,4 +1,4 @@
-"""`plimsoll lab check` tries what a run would try first, adds up room by file system, and changes nothing."""
+"""`plimsoll check` tries what a run would try first, adds up room by file system, and changes nothing."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def check(tmp_path: Path, backend: str, scenario: str = REPLAY, more: str = "") 
         f"backends:\n- {{name: a, {backend}}}\nscenarios:\n- {{{scenario}}}\n"
     )
     before = sorted(tmp_path.rglob("*"))
-    done = CliRunner().invoke(main, ["lab", "check", str(path), "--json"])
+    done = CliRunner().invoke(main, ["check", str(path), "--json"])
     assert done.exit_code == 1, done.output
     assert sorted(tmp_path.rglob("*")) == before, "something was changed"
     return "\n".join(json.loads(done.stdout)["problems"])

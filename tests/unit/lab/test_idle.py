@@ -148,7 +148,7 @@ def test_notices_that_nobody_gets_are_a_caution(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv("PLIMSOLL_WEBHOOK", raising=False)
     path = tmp_path / "lab.yml"
     path.write_text(yaml.safe_dump(_said({"notify": {"occasions": ["end"]}})))
-    done = CliRunner().invoke(main, ["lab", "check", "--no-probe", str(path)])
+    done = CliRunner().invoke(main, ["check", "--no-probe", str(path)])
     assert done.exit_code == 0
     assert "Caution: notify: nobody is notified: give command or webhook_file" in done.output
 

@@ -291,9 +291,7 @@ def test_lab_check_tries_what_it_needs(tmp_path: Path, monkeypatch: pytest.Monke
         found = next(p for p in ("/usr/bin", "/bin") if Path(p, program).exists() or program == "kill")
         (tools / program).symlink_to(Path(found, program))
     monkeypatch.setenv("PATH", str(tools))
-    said = "\n".join(
-        json.loads(CliRunner().invoke(main, ["lab", "check", str(path), "--json"]).stdout)["problems"]
-    )
+    said = "\n".join(json.loads(CliRunner().invoke(main, ["check", str(path), "--json"]).stdout)["problems"])
     assert "a: local has no sysbench: install it" in said
     assert "a: fileio.file_size: the test data does not fit: 945000.0 GiB are needed and " in said
 

@@ -102,7 +102,7 @@ def test_what_somebody_else_began_is_left_alone(theirs: str, zfs: Zfs) -> None:
     assert "under way or paused: let it end, or stop it: zpool scrub -s tank" in done.stderr
     assert zfs.changes == []
     seen = zfs.run(SCRUB.checks(settings_of({"kind": "scrub", "pool": "tank"}))[1].words)
-    assert (seen.returncode, seen.stderr) == (1, done.stderr), "lab check says the same"
+    assert (seen.returncode, seen.stderr) == (1, done.stderr), "check says the same"
 
 
 def test_a_scrub_that_somebody_stops_is_a_failure(zfs: Zfs) -> None:

@@ -35,7 +35,7 @@ def clone(place: Place | None = None, **keys: object) -> Qemu:
 
 
 def lines(steps: list[Step]) -> list[str]:
-    """What `lab plan` prints, with scripts by their last line."""
+    """What `check --plan` prints, with scripts by their last line."""
     return [re.sub(r"sh -c '.*?\n?([^\n]*)' sh ", "sh ", as_shell(step), flags=re.DOTALL) for step in steps]
 
 

@@ -152,12 +152,12 @@ def outputs(house: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
     right = lab("lab", LAB)
     commands = {
-        "plan": ["lab", "plan", "--json", right],
-        "check": ["lab", "check", right],
+        "plan": ["check", "--plan", "--json", right],
+        "check": ["check", right],
         "schema": ["schema", "lab.yml"],
     }
     for what, key, wrong, _ in WRONG:
-        commands[what] = ["lab", "check", "--no-probe", lab(what, LAB.replace(key, wrong))]
+        commands[what] = ["check", "--no-probe", lab(what, LAB.replace(key, wrong))]
     return {
         name: tuple(done) for name, done in json.loads(_run(house, COMMANDS, json.dumps(commands))).items()
     }

@@ -217,7 +217,7 @@ def test_another_experiment_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mo
 
 def _command(place: ScheduleFolders, tmp_path: Path) -> list[str]:
     state = ["--state", str(place.state)]
-    return [sys.executable, "-m", "plimsoll", "schedule", "run", "quiet", *state]
+    return [sys.executable, "-m", "plimsoll", "schedule", "now", "quiet", *state]
 
 
 def _begun(tmp_path: Path, place: ScheduleFolders) -> "subprocess.Popen[str]":

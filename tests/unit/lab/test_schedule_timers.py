@@ -169,7 +169,7 @@ def test_days_are_as_systemd_calls_them() -> None:
 EXAMPLES = ROOT / "examples" / "systemd"
 COMMAND = [
     "/srv/plimsoll/.venv/bin/plimsoll",
-    *("schedule", "run", "quiet", "--state", "/var/lib/plimsoll/schedules", "--timer"),
+    *("schedule", "now", "quiet", "--state", "/var/lib/plimsoll/schedules", "--timer"),
 ]
 NIGHTS = parse_calendar("Mon..Fri 03:30")
 HARD = '/srv/50% off/$HOME/it\'s "here" ${A} \\n ; # &'
@@ -213,7 +213,7 @@ def test_systemd_takes_the_units(tmp_path: Path, system: bool, hard: str) -> Non
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    command = [str(program), "schedule", "run", "quiet", "--state", str(tmp_path / HARD.replace("/", "_"))]
+    command = [str(program), "schedule", "now", "quiet", "--state", str(tmp_path / HARD.replace("/", "_"))]
     assert _verified(tmp_path, "plimsoll-quiet.service", timers.service_unit("quiet", command, system)) == ""
     timer = timers.timer_unit(
         "quiet", parse_calendar("02:30"), ZoneInfo("Europe/Berlin"), date(2026, 11, 22), True

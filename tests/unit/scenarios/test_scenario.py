@@ -20,7 +20,7 @@ from plimsoll.scenarios import MODULES
 from plimsoll.scenarios.check import main as check
 from plimsoll.scenarios.check import problems
 from plimsoll.scenarios.clean_up import command as clean_up
-from plimsoll.scenarios.init_clone import init_clone
+from plimsoll.scenarios.clone import add
 from plimsoll.scenarios.running.settings import flag
 from plimsoll.scenarios.scenario import scenario
 from tests.support.programs import DOCS, FIXTURES, ROOT
@@ -378,7 +378,7 @@ def test_every_scenario_has_its_place(name: str) -> None:
 
 def test_no_option_is_documented_that_is_none() -> None:
     known = {flag(field) for one in registry.list_scenarios() for field in one.load().Settings.model_fields}
-    commands = [*scenario.commands.values(), clean_up(), init_clone]
+    commands = [*scenario.commands.values(), clean_up(), add]
     known |= {option for one in commands for p in one.params for option in p.opts}
     known |= {"--json", "--progress", "--no-progress"}
     known |= {"--prepare"}  # of python -m plimsoll.scenarios.check

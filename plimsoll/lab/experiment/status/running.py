@@ -94,7 +94,7 @@ class Activity(BaseModel):
     )
     since_s: float = Field(description="for how long")
     backend: str | None = Field(None, description="on which backend")
-    step: str | None = Field(None, description="the heading of the present steps, as in `lab plan`")
+    step: str | None = Field(None, description="the heading of the present steps, as in `check --plan`")
     run: str | None = Field(None, description="the name of the run")
     number: int | None = Field(None, description="its number, from 1")
     scenario: str | None = Field(None, description="its scenario")

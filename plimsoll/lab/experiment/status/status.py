@@ -1,4 +1,4 @@
-"""`plimsoll lab status`: what an experiment does now; `plimsoll run` shows it meanwhile, too."""
+"""`plimsoll status`: what an experiment does now; `plimsoll run` shows it meanwhile, too."""
 
 import contextlib
 import os
@@ -45,8 +45,8 @@ def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) ->
 
     \b
     Examples:
-        plimsoll lab status examples/one-machine.yml --watch
-        plimsoll lab status results/one-machine-20261121T040512Z --json | jq .ends_at
+        plimsoll status examples/one-machine.yml --watch
+        plimsoll status results/one-machine-20261121T040512Z --json | jq .ends_at
 
     Exit codes: 0 it runs, or all runs are finished; 1 nothing runs, and not all runs are finished; 2 the
     experiment does not exist.

@@ -1,4 +1,4 @@
-"""`plimsoll init-clone`: what a site says of itself, whether public DNS leads to it, what is written."""
+"""`plimsoll clone add`: what a site says of itself, whether public DNS leads to it, what is written."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from plimsoll.scenarios.init_clone import (
+from plimsoll.scenarios.clone import (
     PublicName,
     _update_entry,
     find_live_reason,
@@ -86,7 +86,7 @@ def public_dns(names: dict[str, str]) -> Iterator[str]:
 
 
 def run(folder: Path, *words: str) -> Result:
-    return CliRunner().invoke(main, ["init-clone", "--site-config", str(folder / "plimsoll.yml"), *words])
+    return CliRunner().invoke(main, ["clone", "add", "--site-config", str(folder / "plimsoll.yml"), *words])
 
 
 LIVE = "http://www.example.org"

@@ -1,10 +1,11 @@
-"""Register a clone: `plimsoll init-clone` first asks the site what it is; `make site` registers its own.
+"""The list of clones: `plimsoll clone add` first asks the site what it is; `make site` registers its own.
 
-site/list and site/down run `python -m plimsoll.scenarios.init_clone`: the first scenario on the site of
+site/list and site/down run `python -m plimsoll.scenarios.clone`: the first scenario on the site of
 `make site` needs neither exports nor consent.
 """
 
 import argparse
+import json
 import re
 import shlex
 import socket
@@ -21,6 +22,7 @@ import dns.exception
 import dns.resolver
 import lxml.html
 
+from plimsoll.common.commands import CommandGroup
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.files import replace_text
 from plimsoll.common.hostile import printable
@@ -67,7 +69,42 @@ class _Options(SiteSettings):
     """The options of the command."""
 
 
-@click.command("init-clone", params=[one for one in click_options(_Options) if one.name != "target"])
+@click.group(cls=CommandGroup)
+def clone() -> None:
+    """Register clones that scenarios may change."""
+
+
+@clone.command("list")
+@click.option("--site-config", type=Path, default=DEFAULT, help="The list. Default: plimsoll.yml.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
+def list_(site_config: Path, as_json: bool) -> None:
+    """Show the clones that scenarios may change, with the account and the way to each.
+
+    \b
+    Examples:
+        plimsoll clone list
+        plimsoll clone list --site-config ../plimsoll.yml --json
+
+    Exit codes: 0 done; 2 the list cannot be read.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    found = read_config(site_config).clones if site_config.exists() else []
+    if as_json:
+        click.echo(json.dumps({"clones": [one.model_dump(mode="json") for one in found]}, indent=2))
+        return
+    for one in found:
+        named = one.name if one.name and one.name != urlsplit(one.target).hostname else ""
+        parts = [
+            *([named] if named else []),
+            *([f"“{one.title}”"] if one.title else []),
+            *([f"account {one.user}"] if one.user else []),
+            *([f"--connect-to {one.connect_to}"] if one.connect_to else []),
+        ]
+        click.echo(printable(f"{one.target}  {', '.join(parts)}".rstrip(), 2000))
+    if not found:
+        click.echo(f"No clone is registered in {site_config}: plimsoll clone add URL.")
+
+
+@clone.command("add", params=[one for one in click_options(_Options) if one.name != "target"])
 @click.argument("url")
 @click.option("--name", help="Its name in the list. Default: its host.")
 @click.option("--user", help="Account for the scenarios, so that runs need not name one.")
@@ -78,7 +115,7 @@ class _Options(SiteSettings):
     "--public", is_flag=True, help="Register it although public DNS leads to it: it is not a live site."
 )
 @click.option("--yes", is_flag=True, help="Ask no questions.")
-def init_clone(
+def add(
     url: str,
     name: str | None,
     user: str | None,
@@ -100,8 +137,8 @@ def init_clone(
 
     \b
     Examples:
-        plimsoll init-clone http://127.0.0.1:8080
-        plimsoll init-clone https://www.example.org --connect-to 10.0.0.5:443 --user author \\
+        plimsoll clone add http://127.0.0.1:8080
+        plimsoll clone add https://www.example.org --connect-to 10.0.0.5:443 --user author \\
             --password-file password.txt
     """  # noqa: D301 \b is click's: keep these lines as they are
     settings = validate_options(_Options, options | {"target": url})
@@ -365,7 +402,7 @@ def _drop_file_entries(text: str, file: Path) -> str:
 def main() -> int:
     """List or unlist. Exit codes: 0 done, 2 it cannot be."""
     parser = argparse.ArgumentParser(
-        prog="python -m plimsoll.scenarios.init_clone",
+        prog="python -m plimsoll.scenarios.clone",
         description="List the site of `make site` as a clone, with its account.",
     )
     parser.add_argument("verb", choices=["list", "unlist"], help="what to do")
