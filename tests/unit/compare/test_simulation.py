@@ -9,7 +9,7 @@ import re
 import pytest
 
 from tests.support.programs import DOCS
-from tests.unit.compare.study import COMPARISONS, DRIFTS, TABLES, World, pooled_alarms, rates
+from tests.verdicts.drifts import COMPARISONS, DRIFTS, TABLES, World, pooled_alarms, rates
 
 DOC = DOCS / "statistics.md"
 FEW = 400

@@ -1,6 +1,6 @@
-"""How often comparisons are right and wrong, by simulation: the tables of docs/statistics.md.
+"""How often comparisons are right and wrong while a site drifts, simulated: tables of docs/statistics.md.
 
-    nice python -m tests.unit.compare.study > tables.md
+    nice python -m tests.verdicts.drifts > tables.md
 
 Each comparison goes through the very code that `plimsoll compare` uses. Runs are in the order ABBA.
 """
