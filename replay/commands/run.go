@@ -68,7 +68,7 @@ func (c *Run) conclude(s cli.Streams, dir *record.Dir, summary record.Summary, e
 			return errors.Join(err, jsonErr)
 		}
 	} else {
-		summary.WriteTable(s.Out)
+		summary.WriteText(s.Out)
 		if !errors.Is(err, record.ErrGone) {
 			fmt.Fprintf(s.Out, "\nRun directory: %s\n", cli.Printable(dir.Path()))
 		}

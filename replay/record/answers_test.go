@@ -139,7 +139,7 @@ func TestAnswersThatAreNotTheLogs(t *testing.T) {
 		counts.add(&Record{LoggedStatus: 200, Status: 404, Flags: Warmup})
 		summary := summarize(&counts, unrecorded{}, nil)
 		var table bytes.Buffer
-		summary.WriteTable(&table)
+		summary.WriteText(&table)
 		if got := summary.NotAsLogged; !strings.Contains(got, c.says) || (got == "") != (c.says == "") || !strings.Contains(table.String(), got) {
 			t.Errorf("%s: says %q, want %q", c.why, got, c.says)
 		}

@@ -142,9 +142,9 @@ func TestTableIsTheGoldenOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.WriteTable(f)
+	s.WriteText(f)
 	fmt.Fprintln(f)
-	Summary{}.WriteTable(f) // of nothing, for the dashes
+	Summary{}.WriteText(f) // of nothing, for the dashes
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,32 +46,5 @@ func TestDataLogHasItsHeaderWithoutRequests(t *testing.T) {
 	}
 	if got := readFile(t, filepath.Join(dir, "grinder-0-data.log")); got != grinderHeader {
 		t.Errorf("data log of nothing is %q", got)
-	}
-}
-
-func TestTheTableShowsTimeOuts(t *testing.T) {
-	var out bytes.Buffer
-	summarize(answersAndFailures(2, 30*s, Record{Error: Timeout, TotalUS: 30_000_000}), unrecorded{}, nil).WriteTable(&out)
-	if !strings.Contains(out.String(), "≥ 30 s") {
-		t.Errorf("no time-out in\n%s", out.String())
-	}
-}
-
-// How late the generator was stands in the table where the lag, which is of requests that did not wait, does not show it.
-func TestTheTableHasLateness(t *testing.T) {
-	stalled := Record{LagUS: 2_992_000, LateUS: 2_992_000, TotalUS: 1000, Status: 200, Flags: Queued}
-	for says, row := range map[string]struct {
-		flags Flags
-		shows bool
-	}{"all went out at once": {0, false}, "one waited": {Queued, true}} {
-		stalled.Flags = row.flags
-		var out strings.Builder
-		d := &tally{}
-		d.add(&stalled)
-		d.add(&Record{TotalUS: 1000, Status: 200})
-		summarize(d, unrecorded{}, nil).WriteTable(&out)
-		if shows := strings.Contains(out.String(), "\nlate "); shows != row.shows || !strings.Contains(out.String(), "2992.000") {
-			t.Errorf("%s:\n%s", says, out.String())
-		}
 	}
 }

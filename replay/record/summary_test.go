@@ -136,7 +136,7 @@ func TestWhatAClientWaitsForItselfHasFiguresOfItsOwn(t *testing.T) {
 		t.Errorf("wait %v, response %v, without %v, at most %v", *s.ClientWait.P50, *s.Response.P95, *s.Unqueued.P95, *s.Unqueued.Max)
 	}
 	var table bytes.Buffer
-	s.WriteTable(&table)
+	s.WriteText(&table)
 	if !strings.Contains(table.String(), "not the server's doing: 100 of 1000 requests (10 %)") {
 		t.Error(table.String())
 	}

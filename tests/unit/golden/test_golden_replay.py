@@ -154,6 +154,7 @@ def test_run(sites: dict[str, str]) -> None:
         r"^(\d \S+|Total) +(\d+) +(\d+) .*": r"\1  \2  \3  …",
         r'("(?:mean|stddev|min|max|p[\d.]+|duration_s|M?TT[A-Z]*_ms|TT|TPS|RBPS)": )[\d".:]+': r"\1#",
         r'("records_sha256": )"\w+"': r'\1"…"',
+        r"took [\d.]+ ms": "took # ms",
         r"(?<![\w.])\d+\.\d+(?![\w.])": "#",
         r"(?<=\S)  +": "  ",
     }
