@@ -185,9 +185,12 @@ class _Plimsoll(click.Group):
 def main() -> None:
     """See what happens to the slowest one request in a thousand.
 
-    Exit codes: 0 done; 1 it ran and the answer is no; 2 wrong usage or unreadable input;
-    3 too early to tell.
-    """
+    \b
+    Examples:
+        plimsoll replay access.log --target http://127.0.0.1:8080
+
+    Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 cannot be judged.
+    """  # noqa: D301 \b is click's: keep these lines as they are
 
 
 @click.command()
@@ -201,6 +204,8 @@ def completion(ctx: click.Context, shell: str) -> None:
         plimsoll completion bash > ~/.local/share/bash-completion/completions/plimsoll
         plimsoll completion zsh > "${fpath[1]}/_plimsoll"
         plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish
+
+    Exit codes: 0 done; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
     kind = get_completion_class(shell)
     assert kind is not None  # noqa: S101 click has these three
@@ -212,12 +217,14 @@ def completion(ctx: click.Context, shell: str) -> None:
 def schema(file: str) -> None:
     """Print the JSON Schema of a file that you write, so that your editor completes and checks its keys.
 
-    Begin the file with `# yaml-language-server: $schema=lab.schema.json`.
-
     \b
     Examples:
         plimsoll schema lab.yml > lab.schema.json
         plimsoll schema gates.yml > gates.schema.json
+
+    Begin the file with `# yaml-language-server: $schema=lab.schema.json`.
+
+    Exit codes: 0 done; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
     click.echo(json.dumps(schema_of(file), indent=2))
 

@@ -204,12 +204,12 @@ _BUILT_IN = "built in"
 def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
     """Show the defaults of options that plimsoll.toml and the environment set, and where each came from.
 
-    A flag of the command line wins over the environment, the environment over the file.
-
     \b
     Examples:
         plimsoll config --json
         PLIMSOLL_COMPARE_GATES=gates.yml plimsoll config --all
+
+    A flag of the command line wins over the environment, the environment over the file.
 
     Exit codes: 0 they are valid; 2 something is wrong with them; every problem is listed.
     """  # noqa: D301 \b is click's: keep these lines as they are

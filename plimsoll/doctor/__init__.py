@@ -103,12 +103,12 @@ USES = {
 def doctor(ctx: click.Context, wanted: tuple[str, ...], measure_s: int, as_json: bool) -> None:
     """Show what is installed, what is missing for which command, and whether this machine can generate load.
 
-    It changes nothing and sends nothing. Package names are Debian's.
-
     \b
     Examples:
         plimsoll doctor --for site --for browser
         plimsoll doctor --measure-s 60 --json
+
+    It changes nothing and sends nothing. Package names are Debian's.
 
     Exit codes: 0 this machine can replay, and do what --for names; 1 it cannot, or wakes senders too
     late; 2 wrong usage.

@@ -77,14 +77,14 @@ def init(
 ) -> None:
     """Ask five questions, and write a lab.yml and a gates.yml with comments.
 
-    `plimsoll check` accepts what it writes. Each answer is also a flag; questions without a flag are
-    asked on the terminal. Existing files are never overwritten: nothing is then asked or written.
-
     \b
     Examples:
         plimsoll init --site own --disks 'sata=/rust/lab nvme=/tank/lab'
         plimsoll init --log access.log --site 'http://10.0.0.5 http://10.0.0.6' --disks 'sata nvme' \\
             --duration 2h --limits '10% 800ms'
+
+    `plimsoll check` accepts what it writes. Each answer is also a flag; questions without a flag are
+    asked on the terminal. Existing files are never overwritten: nothing is then asked or written.
 
     Exit codes: 0 both files are written; 2 an answer is wrong, or a file exists.
     """  # noqa: D301 \b is click's: keep these lines as they are

@@ -34,7 +34,12 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]{0,31}\$?")
 
 @click.group(cls=CommandGroup)
 def hosts() -> None:
-    """Run commands on the machines of a lab."""
+    """Run commands on the machines of a lab.
+
+    \b
+    Examples:
+        plimsoll hosts exec --hosts hosts.yml -- uptime
+    """  # noqa: D301 \b is click's: keep these lines as they are
 
 
 @hosts.command("exec")
@@ -82,13 +87,13 @@ def exec_(
 ) -> None:
     """Run a command on many hosts over SSH, and show the output of each as it ends.
 
-    The command is a list of arguments, not a line for a shell; for pipes and redirections run a shell.
-
     \b
     Examples:
         plimsoll hosts exec --hosts hosts.yml -- uptime
         plimsoll hosts exec --hosts hosts.yml --group db -- sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'
         plimsoll hosts exec --host root@10.0.0.11 --host root@10.0.0.12:2222 -- rm -rf /srv/clones/old
+
+    The command is a list of arguments, not a line for a shell; for pipes and redirections run a shell.
 
     Exit codes: 0 it ended with 0 on all hosts; 1 it failed on some, or was interrupted; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are

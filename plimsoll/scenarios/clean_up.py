@@ -47,21 +47,21 @@ _SHOWN = 3  # titles of a run
 _ROUNDS = 3  # an upload that was in flight appears while the others are removed
 _HELP = f"""Find and remove what runs of scenarios left on a WordPress.
 
-Scenarios mark what they create: titles and file names end with the run's name ({PREFIX}…), and only what
-bears one is touched. With run directories it looks for what those runs created, including what only their
-events name; otherwise for everything that bears a run's name, or those of --run. It lists what it finds
-and asks before it removes anything; without a terminal it removes only with
---yes, which requires the runs to be named.
-
-Needs the account that made it, or an editor's. Changes on the site: deletes articles and images.
-
-Exit codes: 0 nothing is left; 1 something is left, or could not be removed; 2 wrong usage.
-
 \b
 Examples:
     plimsoll scenario clean-up --target http://127.0.0.1:8080 --i-may-change-this-site
     plimsoll scenario clean-up results/latest --target http://127.0.0.1:8080 --i-may-change-this-site --yes
     plimsoll scenario clean-up --target http://127.0.0.1:8080 --i-may-change-this-site --run all --yes
+
+Scenarios mark what they create: titles and file names end with the run's name ({PREFIX}…), and only what
+bears one is touched. With run directories it looks for what those runs created, including what only their
+events name; otherwise for everything that bears a run's name, or those of --run. It lists what it finds
+and asks before it removes anything; without a terminal it removes only with --yes, which requires the runs
+to be named.
+
+Needs the account that made it, or an editor's. Changes on the site: deletes articles and images.
+
+Exit codes: 0 nothing is left; 1 something is left, or could not be removed; 2 wrong usage.
 """
 
 # What a scenario creates, and the collection of the REST interface that has it.

@@ -71,7 +71,13 @@ class _Options(SiteSettings):
 
 @click.group(cls=CommandGroup)
 def clone() -> None:
-    """Register clones that scenarios may change."""
+    """Register clones that scenarios may change.
+
+    \b
+    Examples:
+        plimsoll clone add http://127.0.0.1:8080
+        plimsoll clone list
+    """  # noqa: D301 \b is click's: keep these lines as they are
 
 
 @clone.command("list")
@@ -128,18 +134,18 @@ def add(
 ) -> None:
     """Detect what the site at URL is, and register it as a clone that scenarios may change.
 
+    \b
+    Examples:
+        plimsoll clone add http://127.0.0.1:8080
+        plimsoll clone add https://www.example.org --connect-to 10.0.0.5:443 --user author \\
+            --password-file password.txt
+
     Shows its title, the addresses that it considers its own, and whether public DNS leads to it, as it
     does to a live site: it is then not registered unless you give --public. With --connect-to, the entry
     allows only runs with the same --connect-to. If it is already registered, --name, --user and
     --password-file change its entry. The rest of the list, including comments, stays unchanged.
 
     Exit codes: 0 it is listed; 1 it is not, for the reason shown; 2 wrong usage, or the site does not answer.
-
-    \b
-    Examples:
-        plimsoll clone add http://127.0.0.1:8080
-        plimsoll clone add https://www.example.org --connect-to 10.0.0.5:443 --user author \\
-            --password-file password.txt
     """  # noqa: D301 \b is click's: keep these lines as they are
     settings = validate_options(_Options, options | {"target": url})
     for caution in cautions(settings):

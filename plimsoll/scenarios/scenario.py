@@ -53,8 +53,10 @@ def list_(as_json: bool) -> None:
     """Show what each scenario does, needs, and changes on the site.
 
     \b
-    Example:
+    Examples:
         plimsoll scenario list
+
+    Exit codes: 0 done; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
     if as_json:
         keys = ("name", "does", "needs", "changes")
@@ -105,10 +107,10 @@ def _command(entry: Scenario) -> click.Command:
             *metrics_params(),
         ],
         short_help=entry.does,
-        help=f"{entry.does[0].upper()}{entry.does[1:]}.\n\nNeeds {entry.needs}. Changes on the site: "
-        f"{entry.changes or 'nothing'}.\n\nExit codes: 0 all went well; 1 it ran, and a step failed or "
-        "it was interrupted; 2 wrong usage.\n\n\b\nExample:\n"
-        f"    plimsoll scenario {entry.name} --target http://127.0.0.1:8080{consent}",
+        help=f"{entry.does[0].upper()}{entry.does[1:]}.\n\n\b\nExamples:\n"
+        f"    plimsoll scenario {entry.name} --target http://127.0.0.1:8080{consent}\n\n"
+        f"Needs {entry.needs}. Changes on the site: {entry.changes or 'nothing'}.\n\n"
+        "Exit codes: 0 all went well; 1 it ran, and a step failed or it was interrupted; 2 wrong usage.",
     )
 
 

@@ -37,13 +37,13 @@ TOKEN_VARIABLE = "PLIMSOLL_SERVE_TOKEN"  # noqa: S105 its name
 def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, ...]) -> None:
     """Show a results folder in the browser: runs, experiments, nights, documents and running tests.
 
-    It only reads, and only inside FOLDER. Press Ctrl-C to stop it.
-
     \b
     Examples:
         plimsoll serve results
         plimsoll serve results/one-machine-20261121T040512Z --listen 127.0.0.1:8091
         plimsoll serve --listen 0.0.0.0:8090 --token-file token --name lab.example.org
+
+    It only reads, and only inside FOLDER. Press Ctrl-C to stop it.
 
     Exit codes: 0 it was stopped; 2 wrong usage, or it cannot listen on the address.
     """  # noqa: D301 \b is click's: keep these lines as they are

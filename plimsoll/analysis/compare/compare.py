@@ -48,18 +48,18 @@ def compare(
 ) -> None:
     """Say whether the candidate keeps its limits against the baseline.
 
-    Each is a run directory, a folder of them, or the folder of an experiment. With one only, --baseline and
-    --candidate choose two of its backends. The run is what is counted, so each side takes four or more.
-    Imported access logs are weeks before and weeks after: there the day is what is counted.
-
-    Exit codes: 0 PASS; 1 FAIL; 3 INCONCLUSIVE; 2 wrong usage or unreadable input.
-
     \b
     Examples:
         plimsoll compare results/one-machine-20261121T040512Z --baseline rotating --candidate nvme
         plimsoll compare results/before results/after --gates gates.yml --html comparison.html
         plimsoll compare results/before results/after --junit compare.xml --markdown compare.md
         plimsoll compare results/before results/after --json | jq .verdict
+
+    Each is a run directory, a folder of them, or the folder of an experiment. With one only, --baseline and
+    --candidate choose two of its backends. The run is what is counted, so each side takes four or more.
+    Imported access logs are weeks before and weeks after: there the day is what is counted.
+
+    Exit codes: 0 PASS; 1 FAIL; 2 wrong usage or unreadable input; 3 INCONCLUSIVE.
     """  # noqa: D301 \b is click's: keep these lines as they are
     if len(paths) > 2:
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")

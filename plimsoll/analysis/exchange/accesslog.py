@@ -61,13 +61,13 @@ def accesslog(
 ) -> None:
     """Import access logs that have durations: what production served becomes a run directory.
 
-    LOG is a path, a glob, several of them, or - for standard input; plain, gzip, bzip2, xz or zstd.
-
     \b
     Examples:
         plimsoll import accesslog access.log* --format '%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %T'
         plimsoll import accesslog access.log* --from 2026-11-01 --to 2026-11-15 --backend before
         plimsoll report results/latest
+
+    LOG is a path, a glob, several of them, or - for standard input; plain, gzip, bzip2, xz or zstd.
 
     Exit codes: 0 imported; 1 interrupted or failed; 2 the log has no durations, or cannot be read.
     """  # noqa: D301 \b is click's: keep these lines as they are

@@ -30,7 +30,13 @@ FORMATS: dict[str, Format] = {each.name: each for each in (CSV, PARQUET, HDR, PR
 
 @click.group("import", cls=CommandGroup, commands=PROGRAMS)
 def import_() -> None:
-    """Make run directories from the results of other programs."""
+    """Make run directories from the results of other programs.
+
+    \b
+    Examples:
+        plimsoll import accesslog access.log* --backend before
+        plimsoll import k6 result.json.gz --target http://10.0.0.5
+    """  # noqa: D301 \b is click's: keep these lines as they are
 
 
 @click.command()
@@ -64,8 +70,7 @@ def export(
         plimsoll export results/latest --to hdr --out latency.hlog
         plimsoll export results/latest --to prometheus --out /var/lib/node_exporter/plimsoll.prom
 
-    Exit codes: 0 written; 1 written, but of a run that did not come to its end; 2 nothing was
-    written.
+    Exit codes: 0 written; 1 written, but of a run that did not come to its end; 2 nothing was written.
     """  # noqa: D301 \b is click's: keep these lines as they are
     if as_json and out == STDOUT:
         raise click.UsageError("--json and --out - would both write to standard output.")

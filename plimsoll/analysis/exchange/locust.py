@@ -62,15 +62,15 @@ def locust(
 ) -> None:
     """Import the requests of a Locust test, or a summary of its CSV files.
 
-    The files of the listener (of all processes of one test, gzip or not) become a run directory. Of Locust's
-    own CSV files (`--csv PREFIX`) that cannot be made: they become imported_summary.json.
-
     \b
     Examples:
         plimsoll import locust --listener > plimsoll_listener.py
         locust -f locustfile.py,plimsoll_listener.py --headless -u 50 -t 5m -H http://10.0.0.5
         plimsoll import locust locust-requests-*.jsonl --target http://10.0.0.5
         plimsoll import locust load                 # load_stats.csv, load_failures.csv …
+
+    The files of the listener (of all processes of one test, gzip or not) become a run directory. Of Locust's
+    own CSV files (`--csv PREFIX`) that cannot be made: they become imported_summary.json.
 
     Exit codes: 0 everything was read; 1 imported, but Locust was killed while it wrote, or lines could not be
     read; 2 a file that Locust did not write.

@@ -64,15 +64,15 @@ _MOST_SAID = 20_000  # characters of what is said of all instances together
 def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | None) -> None:
     """Merge the run directories of several processes or machines into one.
 
-    A folder stands for the shards in it. The percentiles are those of all requests together. The run is
-    complete only if every shard is and none is missing: those that are not are named, and what they had
-    left to send is counted.
-
     \b
     Examples:
         plimsoll merge shards --out results/merged
         plimsoll merge host1/0 host2/1 host3/2 host4/3 --out results/merged
         plimsoll merge shards --out results/merged --json | jq .instances
+
+    A folder stands for the shards in it. The percentiles are those of all requests together. The run is
+    complete only if every shard is and none is missing: those that are not are named, and what they had
+    left to send is counted.
 
     Exit codes: 0 the run is complete, within its limits; 1 merged, but incomplete or over a limit; 2 nothing
     was merged; 3 it is complete, but a limit could not be judged.

@@ -144,13 +144,6 @@ def regress(
 ) -> None:
     """Add RUNS to the history and judge the last night by those before it.
 
-    RUNS are run directories, folders of them, or experiments' folders, each added once. Without RUNS the last
-    night of every experiment in the history is judged.
-
-    Exit codes: 0 nothing worse; 1 something is, until it recovers or is accepted; 3 something cannot be
-    judged;
-    2 wrong usage.
-
     \b
     Examples:
         plimsoll regress results/one-machine-20261121T040512Z --new
@@ -159,6 +152,12 @@ def regress(
         plimsoll regress --accept --note 'the new kernel costs that much; we keep it'
         plimsoll regress --drop sata --note 'sold in October'
         plimsoll regress results/last --notify-command 'mail -s regression ops@example.org' --keep-raw-days 30
+
+    RUNS are run directories, folders of them, or experiments' folders, each added once. Without RUNS the last
+    night of every experiment in the history is judged.
+
+    Exit codes: 0 nothing is worse; 1 something is, until it recovers or is accepted; 2 wrong usage; 3
+    something cannot be judged.
     """  # noqa: D301 \b is click's: keep these lines as they are
     need_otava()
     files = DocumentFiles(junit_file, markdown_file, html)

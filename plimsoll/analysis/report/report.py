@@ -66,8 +66,6 @@ def report(
 ) -> None:
     """Write a report on one or more run directories: one HTML file that needs no network.
 
-    A folder of run directories stands for those in it. DIR can also be a file that plimsoll fileio wrote.
-
     \b
     Examples:
         plimsoll report results/latest
@@ -77,6 +75,10 @@ def report(
         plimsoll report results/latest --figures svg,png
         plimsoll report results/replay --against-log results/imported
         plimsoll report results/latest --json | jq '.runs[0].response_ms'
+
+    A folder of run directories stands for those in it. DIR can also be a file that plimsoll fileio wrote.
+
+    Exit codes: 0 the report is written; 2 wrong usage, or there is no run that can be read.
     """  # noqa: D301 \b is click's: keep these lines as they are
     with progress_bar("reading", "requests", is_shown(progress)) as advance:
         made = make_report(directories, out, advance, against_log)

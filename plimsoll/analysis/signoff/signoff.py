@@ -108,18 +108,18 @@ def signoff(
 ) -> None:
     """Write a document to sign: verdict, gates, evidence and its limits, sums of all raw data.
 
-    Sides are given as to plimsoll compare, and judged as by it, but that their runs have to alternate in
-    time. `plimsoll signoff verify DIR` checks such a document.
-
-    Exit codes: 0 PASS; 1 FAIL; 3 INCONCLUSIVE; 2 wrong usage or unreadable input. In each of the first three
-    cases the document is written.
-
     \b
     Examples:
         plimsoll signoff results/bench --baseline rotating --candidate nvme --gates gates.yml --out signed
         plimsoll signoff results/old results/new --gates gates.yml --out signed --signer 'A. Bell'
         plimsoll signoff results/old results/new --gates gates.yml --out signed --same results/2026…-same
         plimsoll signoff verify signed --allowed-signers allowed_signers
+
+    Sides are given as to plimsoll compare, and judged as by it, but that their runs have to alternate in
+    time. `plimsoll signoff verify DIR` checks such a document.
+
+    Exit codes: 0 PASS; 1 FAIL; 2 wrong usage or unreadable input; 3 INCONCLUSIVE. The document is written
+    with each verdict.
     """  # noqa: D301 \b is click's: keep these lines as they are
     options = SignOffOptions(**given)
     if len(options.paths) > 2:
@@ -154,14 +154,14 @@ def signoff(
 def verify(directory: Path, allowed_signers: Path | None, progress: bool | None) -> None:
     """Check every file of a sign-off and of its raw data, and the signature.
 
+    \b
+    Examples:
+        plimsoll signoff verify signed --allowed-signers ~/.ssh/allowed_signers
+
     It names each file that is missing, was added or changed.
 
     Exit codes: 0 all is as it was; 1 something was changed, or is signed by nobody allowed; 2 wrong usage, or
     there is no sign-off.
-
-    \b
-    Example:
-        plimsoll signoff verify signed --allowed-signers ~/.ssh/allowed_signers
     """  # noqa: D301 \b is click's: keep these lines as they are
     with progress_bar("checking", "files", is_shown(progress)) as advance:
         found = verify_signoff(directory, allowed_signers, advance)

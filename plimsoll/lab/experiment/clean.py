@@ -33,13 +33,13 @@ from plimsoll.lab.tuning.apply import find_journals
 def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> None:
     """Remove what experiments of this name left behind: clones, disks, mounts, processes, tuning.
 
-    The lab finds them by their names, which begin with plimsoll-NAME--, below its own folder. It touches
-    nothing else; finished runs and the golden copy of the site stay.
-
     \b
     Examples:
         plimsoll clean lab.yml --list
         plimsoll clean lab.yml
+
+    The lab finds them by their names, which begin with plimsoll-NAME--, below its own folder. It touches
+    nothing else; finished runs and the golden copy of the site stay.
 
     Exit codes: 0 nothing is left; 1 something is left; 2 the file is wrong.
     """  # noqa: D301 \b is click's: keep these lines as they are

@@ -94,15 +94,15 @@ def run(
 ) -> None:
     """Run an experiment: clone the site onto each backend, run every scenario there, and write the report.
 
-    Each finished run is kept. After Ctrl-C, kill -9 or a power failure, --resume removes what was left behind
-    and continues with the next run.
-
     \b
     Examples:
         plimsoll run examples/one-machine.yml
         plimsoll run --resume
         plimsoll run --resume results/one-machine-20261121T040512Z
         plimsoll run --extend examples/one-machine.yml
+
+    Each finished run is kept. After Ctrl-C, kill -9 or a power failure, --resume removes what was left behind
+    and continues with the next run.
 
     Exit codes: 0 all runs are finished; 1 some are not, or it was interrupted; 2 lab.yml is wrong, or it
     cannot start.

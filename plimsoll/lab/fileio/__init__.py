@@ -82,18 +82,18 @@ def fileio(
 ) -> None:
     """Measure a volume with sysbench: each test with each number of threads, in blocks of 16 KiB.
 
-    With --fsync, fio measures how long an fsync takes there: by etcd's recipe first, then each call with each
-    test, engine, block size and number of threads.
-
-    DIR is a folder on the volume. The test files go into a separate folder below it and are removed at
-    the end, even after Ctrl-C.
-
     \b
     Examples:
         plimsoll fileio /srv/nvme --file-size 64G --volume nvme-p3600
         plimsoll fileio /srv/nvme --file-size 64M --threads 1,8 --tests rndrd,rndwr --time-s 5
         plimsoll fileio /srv/nvme --fsync --volume nvme-p3600
         plimsoll fileio /srv/nvme --fsync --preset etcd --out results/fileio-etcd.jsonl
+
+    With --fsync, fio measures how long an fsync takes there: by etcd's recipe first, then each call with each
+    test, engine, block size and number of threads.
+
+    DIR is a folder on the volume. The test files go into a separate folder below it and are removed at
+    the end, even after Ctrl-C.
 
     Exit codes: 0 all cells are measured; 1 interrupted; 2 wrong usage, or sysbench or fio failed.
     """  # noqa: D301 \b is click's: keep these lines as they are

@@ -57,7 +57,13 @@ _DRY = click.option("--dry-run", is_flag=True, help="Print the steps, and do not
 
 @click.group(cls=CommandGroup)
 def schedule() -> None:
-    """Run a lab.yml every night, by a systemd timer or cron, and judge each night against those before."""
+    """Run a lab.yml every night, by a systemd timer or cron, and judge each night against those before.
+
+    \b
+    Examples:
+        plimsoll schedule install examples/one-machine.yml
+        plimsoll schedule status
+    """  # noqa: D301 \b is click's: keep these lines as they are
 
 
 @schedule.command()
@@ -209,13 +215,13 @@ def _read_schedule(
 def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: bool) -> None:
     """Stop running NAME every night, and remove its timer or its crontab lines. Results and history stay.
 
-    A night that is running stops as if you had pressed Ctrl-C (with cron, it finishes). You can run this
-    again without harm, also after an interrupted install.
-
     \b
     Examples:
         plimsoll schedule remove nightly
         plimsoll schedule remove nightly --purge --dry-run
+
+    A night that is running stops as if you had pressed Ctrl-C (with cron, it finishes). You can run this
+    again without harm, also after an interrupted install.
 
     Exit codes: 0 it is removed; 2 something cannot be removed.
     """  # noqa: D301 \b is click's: keep these lines as they are
@@ -295,16 +301,16 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
 def now(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | None, as_json: bool) -> None:
     """Run one night now: the experiment, or the rest of an interrupted one; then plimsoll regress.
 
-    The timer and cron call this. If you call it, it is an extra night. It is skipped while another night
-    runs.
-
     \b
     Examples:
         plimsoll schedule now nightly
         plimsoll schedule now nightly --json
 
-    Exit codes, as for plimsoll regress: 0 nothing is worse, or it was skipped; 1 something is worse; 3 too
-    early to tell, or the experiment did not finish; 2 you must correct something first.
+    The timer and cron call this. If you call it, it is an extra night. It is skipped while another night
+    runs.
+
+    Exit codes, as for plimsoll regress: 0 nothing is worse, or it was skipped; 1 something is worse; 2 you
+    must correct something first; 3 it cannot be judged yet, or the experiment did not finish.
     """  # noqa: D301 \b is click's: keep these lines as they are
     place = schedule_folders(state)
     done = night.run_night(read_schedule(place, name), place, timer)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.statistics.percentiles import P999, Sample
-from plimsoll.cli import main
+from plimsoll.cli import GROUPS, main
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import Records
 from tests.support.programs import DOCS, ROOT
@@ -164,6 +164,7 @@ def _commands(group: click.Group = main, path: str = "") -> Iterator[tuple[str, 
 
 
 COMMANDS = dict(_commands())
+NESTED = sorted({name.partition(" ")[0] for name in COMMANDS if " " in name} | {"scenario"} - {"signoff"})
 
 
 def test_there_are_commands_to_document() -> None:
@@ -171,19 +172,32 @@ def test_there_are_commands_to_document() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_a_command_and_its_flags_are_documented_and_its_help_has_an_example(command: str) -> None:
+def test_a_command_and_its_flags_are_documented_(command: str) -> None:
     options = [each for each in COMMANDS[command].params if isinstance(each, click.Option)]
     flags = [flag for option in options for flag in [*option.opts, *option.secondary_opts]]
     assert any(f"`plimsoll {command}" in text for text in TEXTS)
     pages = [text for text in TEXTS if f"plimsoll {command}" in text]
     assert [flag for flag in flags if not any(f"`{flag}" in text for text in pages)] == []
-    assert re.search(rf"Examples?:\n\s+plimsoll {command} ", _help(command))
+
+
+# The engine's own help is tested in Go.
+HELPS = sorted({"", "scenario list", "scenario visitors", *NESTED, *COMMANDS}.difference(GROUPS["Replay"]))
+
+
+@pytest.mark.parametrize("command", HELPS)
+def test_help_opens_with_an_example_and_says_what_the_exit_codes_mean(command: str) -> None:
+    usage, summary, *others = re.split(r"\n\s*\n *", _help(command))
+    assert re.match(rf"Examples:\s+plimsoll {command}", "\n".join(others)), summary
+    codes = [each for each in others if each.startswith("Exit codes")]
+    assert len(codes) == (command not in NESTED), usage
+    numbers = [re.findall(r"(?<=[:;]) ([0-3]) ", " ".join(each.split())) for each in codes]
+    assert all(each[0] == "0" and each == sorted(each) for each in numbers), codes
 
 
 def _help(command: str) -> str:
     """Return what --help prints. Scenarios patch the process that imports them, so theirs is another."""
-    if command == "scenario":
-        words = [sys.executable, "-m", "plimsoll", command, "--help"]
+    if command.startswith("scenario"):
+        words = [sys.executable, "-m", "plimsoll", *command.split(), "--help"]
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout
     ran = CliRunner().invoke(main, [*command.split(), "--help"], prog_name="plimsoll")
     assert ran.exit_code == 0

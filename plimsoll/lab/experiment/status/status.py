@@ -39,14 +39,14 @@ Changes = Callable[[Status | None, Status], Iterator[str]]
 def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) -> None:
     """Show what an experiment does now: its run, phase and figures so far, and when it will end.
 
-    The experiment is the one in that folder, the last one of that lab.yml, or the last in results/. Looking
-    does not disturb it. Where --watch writes to no terminal, it prints a line with the time for each change,
-    and one a minute.
-
     \b
     Examples:
         plimsoll status examples/one-machine.yml --watch
         plimsoll status results/one-machine-20261121T040512Z --json | jq .ends_at
+
+    The experiment is the one in that folder, the last one of that lab.yml, or the last in results/. Looking
+    does not disturb it. Where --watch writes to no terminal, it prints a line with the time for each change,
+    and one a minute.
 
     Exit codes: 0 it runs, or all runs are finished; 1 nothing runs, and not all runs are finished; 2 the
     experiment does not exist.
