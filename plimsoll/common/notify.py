@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
-import requests
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.files import read_secret
@@ -107,6 +106,8 @@ COMMAND = ChannelKind(
 
 def post_webhook(url: str, message: Message) -> None:
     """POST the message as JSON. Raises NotDeliveredError, which never shows the URL: it is a secret."""
+    import requests
+
     body = {
         "text": f"{printable(message.subject)}\n\n{message.markdown}",
         "verdict": message.verdict,

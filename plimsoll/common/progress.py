@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.programs import built_replay_program
@@ -33,6 +31,9 @@ def progress_bar(what: str, unit: str, shown: bool) -> Iterator[Callable[[int, i
     if not shown:
         yield lambda done, total: None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

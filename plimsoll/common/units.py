@@ -2,9 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
-
-from pydantic import BeforeValidator, Field
 
 ABSENT = "–"
 WRONG_ANSWER = "wrong answer"  # in place of a time that no good answer took
@@ -119,17 +116,6 @@ def size_text(size_bytes: int) -> str:
         if size_bytes and size_bytes % (1 << 10 * power) == 0:
             return f"{size_bytes >> 10 * power} {_SIZE_UNITS[power]}iB"
     return f"{size_bytes} B"
-
-
-def _read_size(value: object) -> object:
-    """Return text as bytes and anything else unchanged: for pydantic, before it checks."""
-    return parse_size(value) if isinstance(value, str) else value
-
-
-# In an annotation: text is read as a size; the JSON Schema says so.
-_Written = Annotated[str, Field(pattern=r"^\s*[0-9]{1,15}\s?([KMGTkmgt]?([Ii]?[Bb])?)\s*$")]
-AS_SIZE = BeforeValidator(_read_size, json_schema_input_type=int | _Written)
-Size = Annotated[int, AS_SIZE, Field(ge=0, le=LARGEST_BYTES)]
 
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from plimsoll.common.errors import SettingsError, did_you_mean
+from plimsoll.common.units import LARGEST_BYTES, parse_size
 
 _LARGEST_BYTES = 1 << 20
 
@@ -493,3 +494,14 @@ def _schema(model: type[BaseModel]) -> _Node:
         return model.model_json_schema()
     except PydanticInvalidForJsonSchema:
         return {}
+
+
+def _read_size(value: object) -> object:
+    """Return text as bytes and anything else unchanged: for pydantic, before it checks."""
+    return parse_size(value) if isinstance(value, str) else value
+
+
+# In an annotation: text is read as a size; the JSON Schema says so.
+_Written = Annotated[str, Field(pattern=r"^\s*[0-9]{1,15}\s?([KMGTkmgt]?([Ii]?[Bb])?)\s*$")]
+AS_SIZE = BeforeValidator(_read_size, json_schema_input_type=int | _Written)
+Size = Annotated[int, AS_SIZE, Field(ge=0, le=LARGEST_BYTES)]

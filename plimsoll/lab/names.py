@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from plimsoll.common.units import AS_SIZE
+from plimsoll.common.validation import AS_SIZE
 
 _PART = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 _NAME = re.compile(_PART)

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -27,7 +26,7 @@ from starlette.types import ASGIApp
 from plimsoll import __version__
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.shell import TEMPLATES as PAGE_TEMPLATES
-from plimsoll.analysis.page.shell import template_environment
+from plimsoll.analysis.page.shell import read_plotly, template_environment
 from plimsoll.analysis.report.charts import run_charts
 from plimsoll.analysis.report.run_findings import check_load
 from plimsoll.analysis.report.sections.headline import headline
@@ -417,7 +416,7 @@ def assets() -> dict[str, Asset]:
     own |= {name: PAGE_TEMPLATES / name for name in ("report.css", "report.js")}
     kinds = {".css": "text/css", ".js": "text/javascript"}
     found = {name: Asset(path.read_text(encoding="utf-8"), kinds[path.suffix]) for name, path in own.items()}
-    return {**found, "plotly.js": Asset(get_plotlyjs(), "text/javascript")}
+    return {**found, "plotly.js": Asset(read_plotly(), "text/javascript")}
 
 
 def asset(name: str) -> Response | None:

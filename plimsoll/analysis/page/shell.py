@@ -11,12 +11,12 @@ import re
 import tempfile
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from plimsoll import __version__
 from plimsoll.analysis.page.chart import Chart
@@ -87,7 +87,14 @@ def render_page(
 
 @cache
 def _plotly() -> Markup:
-    return script(get_plotlyjs())
+    return script(read_plotly())
+
+
+def read_plotly() -> str:
+    """Return plotly.js. It lies in a package that is slow to import, and is read from there."""
+    package = find_spec("plotly")
+    assert package and package.origin  # noqa: S101 it is installed with us
+    return (Path(package.origin).parent / "package_data/plotly.min.js").read_text(encoding="utf-8")
 
 
 def _source(pages: Environment, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from plimsoll.common.units import Size
+from plimsoll.common.validation import Size
 from plimsoll.lab.clones.clone import CloneContext, CloneKit, CloneSettings, Driver, StopTimeout, Target
 from plimsoll.lab.clones.golden import FREE_PORT
 from plimsoll.lab.clones.sitedata import SiteData

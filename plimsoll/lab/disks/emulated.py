@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from plimsoll.common.units import Size, significant
+from plimsoll.common.units import significant
+from plimsoll.common.validation import Size
 from plimsoll.lab.disks.caches import COLD
 from plimsoll.lab.disks.disk import DiskKind, DiskSettings, Place
 from plimsoll.lab.disks.limits import CAN_LIMIT, DiskSpeed, find_group, set_limits

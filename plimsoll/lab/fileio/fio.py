@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from plimsoll.common.units import Size, listed, size_text
-from plimsoll.common.validation import sentence_of
+from plimsoll.common.units import listed, size_text
+from plimsoll.common.validation import Size, sentence_of
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.fileio.bench import SLOWEST_BYTES_PER_S, Bench, FileioError, OnVolume, refuse_repeats
 from plimsoll.lab.machine import CommandResult

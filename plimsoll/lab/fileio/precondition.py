@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from plimsoll.common.units import Size
+from plimsoll.common.validation import Size
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.fileio.bench import VolumeFolder
 from plimsoll.lab.fileio.fio import read_fio_job

@@ -8,7 +8,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.common.units import AS_SIZE, counted
+from plimsoll.common.units import counted
+from plimsoll.common.validation import AS_SIZE
 from plimsoll.lab.fileio.bench import Bench, FileioError, OnVolume, refuse_repeats
 from plimsoll.lab.machine import CommandResult
 from plimsoll.lab.names import StrictModel

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from plimsoll.common.units import Size
+from plimsoll.common.validation import Size
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.names import Folder, StrictModel, own_name

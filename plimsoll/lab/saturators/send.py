@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import Field
 
-from plimsoll.common.units import Size
+from plimsoll.common.validation import Size
 from plimsoll.lab.machine import Line, Machine
 from plimsoll.lab.saturators.saturator import Meter, OnEvent, Runner, SaturatorSettings, last_at_least
 from plimsoll.lab.saturators.sinks import (

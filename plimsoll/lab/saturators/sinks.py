@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from plimsoll.common.units import Size
+from plimsoll.common.validation import Size
 from plimsoll.lab.machine import Machine, script_command
 from plimsoll.lab.names import Folder, StrictModel, own_name
 from plimsoll.lab.saturators.saturator import CLONE

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
-from plimsoll.common.units import Size
+from plimsoll.common.validation import Size
 from plimsoll.lab.names import (
     Compression,
     DatasetName,
