@@ -92,5 +92,5 @@ func TestDocumentsAndProgramAgree(t *testing.T) {
 	}
 }
 
-// foreign are flags of other programs that the documents mention; the last two are those of plimsoll merge.
-var foreign = map[string]bool{"--enable-feature": true, "--no-ip-validation": true, "--log-format": true, "--double-decode": true, "--num-tests": true, "--progress": true, "--no-progress": true}
+// foreign are flags of other programs that the documents mention.
+var foreign = map[string]bool{"--enable-feature": true, "--no-ip-validation": true, "--log-format": true, "--double-decode": true, "--num-tests": true}

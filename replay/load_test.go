@@ -86,6 +86,7 @@ func shapings(t *testing.T) map[string]shaping {
 		"GrinderLog":      {[]string{"--grinder-log"}, not},
 		"HDRLog":          {[]string{"--hdr-log"}, not},
 		"JSON":            {[]string{"--json"}, not},
+		"Progress":        {[]string{"--progress"}, not},
 		"Quiet":           {[]string{"--quiet"}, not},
 
 		"ClientHeader":         {[]string{"--client-header", "X-Real-IP"}, shapes},

@@ -45,19 +45,27 @@ type Progress struct {
 	next time.Time // when the next line is due
 }
 
-// LinesApart is how far apart the lines of a Progress are.
-const LinesApart = 10 * time.Second
+// linesApart is how far apart the lines of a Progress are.
+const linesApart = 10 * time.Second
 
-// NewProgress returns a Progress on standard error; nil where none is wanted.
-func NewProgress(s Streams, quiet bool, total int64, what string, more ...progressbar.Option) *Progress {
+// NewProgress returns a Progress on standard error; nil where none is to be shown.
+func NewProgress(s Streams, shown bool, total int64, what string, more ...progressbar.Option) *Progress {
 	switch {
-	case quiet:
+	case !shown:
 		return nil
 	case !IsTerminal(s.Err):
-		return &Progress{out: s.Err, next: time.Now().Add(LinesApart)}
+		return &Progress{out: s.Err, next: time.Now().Add(linesApart)}
 	}
 	return &Progress{bar: progressbar.NewOptions64(max(total, 1), append(more, progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
 		progressbar.OptionSetDescription(what), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))...)}
+}
+
+// Interval is how often there is something to show.
+func (p *Progress) Interval() time.Duration {
+	if p.bar != nil {
+		return time.Second
+	}
+	return linesApart
 }
 
 // Show moves the bar, or prints the line where that is due; a line that is nil is never printed.
@@ -68,7 +76,7 @@ func (p *Progress) Show(done int64, line func() string) {
 		_ = p.bar.Set64(done)
 	case line != nil && !now.Before(p.next):
 		for !now.Before(p.next) {
-			p.next = p.next.Add(LinesApart)
+			p.next = p.next.Add(linesApart)
 		}
 		fmt.Fprintln(p.out, line())
 	}
@@ -89,11 +97,11 @@ func (p *Progress) End() {
 }
 
 // ShowBytes returns a function that shows on a terminal how many bytes of a total are done, and one that ends that.
-func ShowBytes(s Streams, quiet bool, what string) (show func(done, total int64), end func()) {
+func ShowBytes(s Streams, shown bool, what string) (show func(done, total int64), end func()) {
 	var p *Progress
 	return func(done, total int64) {
 		if p == nil && total > 0 {
-			p = NewProgress(s, quiet, total, what, progressbar.OptionShowBytes(true))
+			p = NewProgress(s, shown, total, what, progressbar.OptionShowBytes(true))
 		}
 		p.Show(done, nil)
 	}, func() { p.End() }

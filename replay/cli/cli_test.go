@@ -1,6 +1,11 @@
 package cli
 
-import "testing"
+import (
+	"bytes"
+	"os"
+	"testing"
+	"time"
+)
 
 func TestPrintable(t *testing.T) {
 	for _, c := range []struct{ why, text, want string }{
@@ -32,5 +37,48 @@ func TestByteSizes(t *testing.T) {
 		if (err != nil) != (c.want < 0) || err == nil && got != c.want {
 			t.Errorf("%q is %d, %v, want %d", c.text, got, err, c.want)
 		}
+	}
+}
+
+func TestWhenProgressIsShown(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("this machine has no terminals:", err)
+	}
+	defer func() { _ = terminal.Close() }()
+	yes, no := true, false
+	for _, row := range []struct {
+		flags              ShowFlags
+		inTerminal, inPipe bool
+	}{
+		{ShowFlags{}, true, false},
+		{ShowFlags{Progress: &yes}, true, true},
+		{ShowFlags{Progress: &no}, false, false},
+		{ShowFlags{Quiet: true}, false, false},
+		{ShowFlags{Progress: &yes, Quiet: true}, true, true},
+	} {
+		if got := row.flags.ShowsProgress(Streams{Err: terminal}); got != row.inTerminal {
+			t.Errorf("%+v in a terminal: %v", row.flags, got)
+		}
+		if got := row.flags.ShowsProgress(Streams{Err: &bytes.Buffer{}}); got != row.inPipe {
+			t.Errorf("%+v elsewhere: %v", row.flags, got)
+		}
+	}
+}
+
+func TestWithoutATerminalALineComesEveryTenSeconds(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(Streams{Err: &out}, true, 10, "")
+	line := func() string { return "a line" }
+	p.Show(1, line)
+	p.next = time.Now().Add(-11 * time.Second) // one was missed
+	p.Show(2, line)
+	p.Show(3, line)
+	p.End()
+	if out.String() != "a line\n" {
+		t.Errorf("%q", out.String())
+	}
+	if none := NewProgress(Streams{Err: &out}, false, 10, ""); none != nil {
+		t.Error("progress that nobody asked for")
 	}
 }

@@ -1,7 +1,7 @@
 package cli
 
-// Flags that several commands have: which logs and how they are read, periods, patterns, headers, names, sizes,
-// folders.
+// Flags that several commands have: what is shown, which logs and how they are read, periods, patterns, headers, names,
+// sizes, folders.
 
 import (
 	"context"
@@ -23,6 +23,32 @@ import (
 	"plimsoll/replay/redact"
 	"plimsoll/replay/traffic"
 )
+
+// ShowFlags are the flags for what a command shows beside its result.
+type ShowFlags struct {
+	Progress *bool `help:"Show progress on standard error: a bar in a terminal, elsewhere a line every ten seconds. Default: in a terminal." negatable:"" group:"Results"`
+	Quiet    bool  `help:"Show no progress and no notes." group:"Results"`
+}
+
+// ShowsProgress reports whether progress is shown on standard error.
+func (f ShowFlags) ShowsProgress(s Streams) bool {
+	if f.Progress != nil {
+		return *f.Progress
+	}
+	return !f.Quiet && IsTerminal(s.Err)
+}
+
+// Args returns the flags as they are passed on to another process.
+func (f ShowFlags) Args() []string {
+	var args []string
+	if f.Progress != nil {
+		args = append(args, fmt.Sprintf("--progress=%t", *f.Progress))
+	}
+	if f.Quiet {
+		args = append(args, "--quiet")
+	}
+	return args
+}
 
 // LogFlags are the flags for reading logs, of every command that reads some.
 type LogFlags struct {
@@ -81,13 +107,13 @@ func (f LogFlags) Args() []string {
 }
 
 // OpenLogs finds the logs, detects their format and counts them. Pauses longer than pause are found, too; logTime is
-// received, finished or auto.
-func (f LogFlags) OpenLogs(ctx context.Context, s Streams, paths []string, pause time.Duration, logTime string, quiet bool) (*traffic.Logs, error) {
+// received, finished or auto; progress says whether that of counting is shown.
+func (f LogFlags) OpenLogs(ctx context.Context, s Streams, paths []string, pause time.Duration, logTime string, progress bool) (*traffic.Logs, error) {
 	spec, err := f.Spec()
 	if err != nil {
 		return nil, err
 	}
-	show, end := ShowBytes(s, quiet, "Reading the log")
+	show, end := ShowBytes(s, progress, "Reading the log")
 	var logs *traffic.Logs
 	opened := InTime(ctx, func() {
 		logs, err = traffic.Open(ctx, paths, s.In, traffic.Reading{Spec: spec, AllowDuplicates: f.AllowDuplicates, Pause: pause, Progress: show})

@@ -41,7 +41,7 @@ type Import struct {
 	Target   string  `help:"Base URL of the site, for the record: the log does not have it." placeholder:"URL" group:"Results"`
 	Backend  *string `help:"Name of the storage under the site, for reports." placeholder:"NAME" group:"Results"`
 	JSON     bool    `help:"Print what was imported as JSON." group:"Results"`
-	Quiet    bool    `help:"Show no progress." group:"Results"`
+	cli.ShowFlags
 }
 
 // Help is printed below the usage of `replay import`.
@@ -68,7 +68,7 @@ func (c *Import) Run(s cli.Streams) error {
 	}
 	stop, _, release := cli.OnInterrupts()
 	defer release()
-	logs, err := c.OpenLogs(stop, s, c.Logs, 0, c.LogTime, c.Quiet)
+	logs, err := c.OpenLogs(stop, s, c.Logs, 0, c.LogTime, c.ShowsProgress(s))
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (c *Import) load(plan traffic.Plan, l *traffic.Logs) (*record.Load, error) 
 
 // fill writes the records. The first of them sets the start of the run.
 func (c *Import) fill(ctx context.Context, s cli.Streams, dir *record.Dir, l *traffic.Logs, served *traffic.ImportedLog) error {
-	progress := cli.NewProgress(s, c.Quiet, int64(l.Totals.Timed), "Importing")
+	progress := cli.NewProgress(s, c.ShowsProgress(s), int64(l.Totals.Timed), "Importing")
 	defer progress.End()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

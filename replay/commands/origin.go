@@ -36,7 +36,8 @@ type Origin struct {
 	TLS           bool         `name:"tls" help:"Serve TLS with a self-signed certificate, and HTTP/2 to clients that ask for it."`
 	Procs         int          `help:"Processor cores to use. Default: all." placeholder:"N"`
 	ExitWithStdin bool         `help:"Exit when standard input ends, and so with the program that started this one."`
-	Quiet         bool         `help:"Show no progress."`
+
+	cli.ShowFlags
 }
 
 // Help is printed below the usage of `replay origin`.
@@ -84,7 +85,7 @@ func (c *Origin) serve(ctx context.Context, s cli.Streams) error {
 		return cli.Usage(err)
 	}
 	defer folder.Close()
-	show, endShow := cli.ShowBytes(s, c.Quiet, "Writing the log's files")
+	show, endShow := cli.ShowBytes(s, c.ShowsProgress(s), "Writing the log's files")
 	err = catalog.Prepare(ctx, folder, show)
 	if endShow(); err != nil {
 		return cli.Usage(err)

@@ -27,7 +27,7 @@ type Parse struct {
 	cli.LogFlags
 
 	Stats bool `help:"Print totals only, as one JSON object."`
-	Quiet bool `help:"Show no progress and no rejected lines."`
+	cli.ShowFlags
 }
 
 // Help is printed below the usage of `replay parse`.
@@ -52,7 +52,7 @@ func (c *Parse) Run(s cli.Streams) error {
 		return err
 	}
 	visitors := traffic.VisitorWarning(logs, format)
-	show, endShow := cli.ShowBytes(s, c.Quiet || !c.Stats && cli.IsTerminal(s.Out), "Reading the log")
+	show, endShow := cli.ShowBytes(s, c.ShowsProgress(s) && (c.Stats || !cli.IsTerminal(s.Out)), "Reading the log")
 	var rejected []accesslog.Reject
 	opts := accesslog.ReadOptions{
 		MaxRejects: shownRejects,

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
+
 	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
 	"plimsoll/replay/run"
@@ -84,20 +86,17 @@ func (c *Run) conclude(s cli.Streams, dir *record.Dir, summary record.Summary, e
 
 // showProgress shows on standard error where the run stands, until the function that it returns is called.
 func (c *Run) showProgress(s cli.Streams, replay *run.Replay) (end func()) {
-	if c.Quiet {
-		return func() {}
-	}
 	began := time.Now()
 	whole, total := replay.Expected()
 	steps := int64(total)
 	if whole > 0 { // progress counts in time, not in requests
 		steps = whole.Milliseconds()
 	}
-	progress := cli.NewProgress(s, false, steps, "")
-	ticker := time.NewTicker(cli.LinesApart)
-	if cli.IsTerminal(s.Err) {
-		ticker.Reset(time.Second)
+	progress := cli.NewProgress(s, c.ShowsProgress(s), steps, "", progressbar.OptionSetPredictTime(false))
+	if progress == nil {
+		return func() {}
 	}
+	ticker := time.NewTicker(progress.Interval())
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -108,13 +107,16 @@ func (c *Run) showProgress(s cli.Streams, replay *run.Replay) (end func()) {
 				return
 			case <-ticker.C:
 			}
-			live := replay.Dir.Live()
+			live, elapsed := replay.Dir.Live(), time.Since(began)
 			at := int64(live.Sent)
 			if whole > 0 {
-				at = time.Since(began).Milliseconds()
+				at = elapsed.Milliseconds()
 			}
-			progress.Describe(liveText(live))
-			progress.Show(min(at, max(1, steps)-1), func() string { return progressLine(time.Since(began), whole, total, live) })
+			text := progressText(elapsed, whole, total, live)
+			progress.Describe(text)
+			progress.Show(min(at, max(1, steps)-1), func() string {
+				return fmt.Sprintf("replay: %s, %d sent, %s", elapsed.Truncate(time.Second), live.Sent, text)
+			})
 		}
 	}()
 	return func() {
@@ -124,27 +126,20 @@ func (c *Run) showProgress(s cli.Streams, replay *run.Replay) (end func()) {
 	}
 }
 
-// progressLine returns what is printed if standard error is not a terminal.
-func progressLine(elapsed, whole time.Duration, total uint64, live record.Live) string {
-	elapsed = elapsed.Truncate(time.Second)
-	text := "replay: " + elapsed.String()
-	switch {
-	case whole > 0:
-		text += fmt.Sprintf(" of %s", whole.Truncate(time.Second))
-	case total > 0 && live.Sent > 0:
-		left := time.Duration(float64(elapsed) * (float64(total)/float64(live.Sent) - 1))
-		text += fmt.Sprintf(", %s to go", max(0, left).Truncate(time.Second))
+// progressText returns throughput, p99.9 and the time left, where that is known: first what matters most, since a
+// terminal may be narrow.
+func progressText(elapsed, whole time.Duration, total uint64, live record.Live) string {
+	response, left := milliseconds(live.ResponseP999MS), ""
+	if live.AtLeast != "" {
+		response = live.AtLeast
 	}
-	return text + ", " + liveText(live)
-}
-
-func liveText(l record.Live) string {
-	response := milliseconds(l.ResponseP999MS)
-	if l.AtLeast != "" {
-		response = l.AtLeast
+	if whole == 0 && total > 0 && live.Sent > 0 {
+		whole = time.Duration(float64(elapsed) * float64(total) / float64(live.Sent))
 	}
-	return fmt.Sprintf("%d sent, %.0f/s, p99.9 %s, %d errors, lag p99.9 %s",
-		l.Sent, l.RatePerS, response, l.Errors, milliseconds(l.LagP999MS))
+	if whole > 0 {
+		left = fmt.Sprintf("%s left, ", max(0, whole-elapsed).Round(time.Second))
+	}
+	return fmt.Sprintf("%.0f/s, p99.9 %s, %s%d errors, lag p99.9 %s", live.RatePerS, response, left, live.Errors, milliseconds(live.LagP999MS))
 }
 
 func milliseconds(ms *float64) string {

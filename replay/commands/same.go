@@ -56,9 +56,9 @@ type Same struct {
 	MaxBytes    cli.ByteSize  `help:"Largest body, both as sent and unpacked; larger ones are not compared. Default: ${default}." default:"1GiB" placeholder:"SIZE" group:"Requests"`
 	MaxTargets  int           `help:"Distinct targets to remember, about 40 bytes each. Default: ${default}." default:"2000000" placeholder:"N" group:"Requests"`
 
-	Out   string `help:"Folder for results. Default: ${default}." default:"results" placeholder:"DIR" group:"Results"`
-	JSON  bool   `help:"Print the result as JSON." group:"Results"`
-	Quiet bool   `help:"Show no progress." group:"Results"`
+	Out  string `help:"Folder for results. Default: ${default}." default:"results" placeholder:"DIR" group:"Results"`
+	JSON bool   `help:"Print the result as JSON." group:"Results"`
+	cli.ShowFlags
 }
 
 // Help is printed below the usage of `replay same`.
@@ -165,7 +165,7 @@ func (c *Same) Run(s cli.Streams) error {
 	}
 	stop, abort, release := cli.OnInterrupts()
 	defer release()
-	logs, err := c.OpenLogs(stop, s, c.Logs, 0, "auto", true)
+	logs, err := c.OpenLogs(stop, s, c.Logs, 0, "auto", false)
 	if err != nil {
 		return interruptedOr(stop, err)
 	}
@@ -206,7 +206,7 @@ func (c *Same) compare(stop, abort context.Context, s cli.Streams, comparison *s
 	}
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
-	done, progress := int64(0), cli.NewProgress(s, c.Quiet, int64(result.Pages.Total), "")
+	done, progress := int64(0), cli.NewProgress(s, c.ShowsProgress(s), int64(result.Pages.Total), "")
 	text := func() string {
 		return fmt.Sprintf("%d the same, %d different, %d not compared", result.Pages.Same, result.Pages.Different, result.Pages.NotCompared)
 	}

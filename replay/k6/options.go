@@ -29,7 +29,7 @@ type options struct {
 
 // Flags of `bin/replay run` that a script cannot set: k6 has a progress bar and a summary of its own, and thresholds that
 // end a test.
-var reservedFlags = []string{"quiet", "json", "root", "abortOnFail", "abortAfter", "metrics", "metricsRemote"}
+var reservedFlags = []string{"quiet", "progress", "json", "root", "abortOnFail", "abortAfter", "metrics", "metricsRemote"}
 
 // readOptions makes a JavaScript object into a command line. Values are checked later, by the command itself.
 func readOptions(value sobek.Value) (*options, error) {

@@ -96,7 +96,7 @@ func (r *Replay) logInAs(ctx context.Context, m *membership, s cli.Streams) erro
 	if err = site.Find(ctx); err != nil {
 		return err
 	}
-	done, progress := int64(0), cli.NewProgress(s, r.command.Quiet, int64(len(clients)), "Logging in", progressbar.OptionShowCount())
+	done, progress := int64(0), cli.NewProgress(s, r.command.ShowsProgress(s), int64(len(clients)), "Logging in", progressbar.OptionShowCount())
 	r.members, err = site.LogIn(ctx, clients, m.accounts, func() { done++; progress.Show(done, nil) })
 	progress.End()
 	r.accounts = min(len(clients), len(m.accounts))

@@ -67,7 +67,7 @@ func (r *Replay) prepare(ctx context.Context, s cli.Streams) (err error) {
 	if r.listener != nil {
 		r.closers = append(r.closers, func() { _ = r.listener.Close() })
 	}
-	if r.logs, err = c.OpenLogs(ctx, s, c.Logs, c.MaxGap, c.LogTime, c.Quiet); err != nil {
+	if r.logs, err = c.OpenLogs(ctx, s, c.Logs, c.MaxGap, c.LogTime, c.ShowsProgress(s)); err != nil {
 		return err
 	}
 	r.closers = append(r.closers, r.logs.Close)

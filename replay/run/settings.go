@@ -92,7 +92,7 @@ type Settings struct {
 	Metrics       string        `help:"Show the run to Prometheus while it lasts, at this address under /metrics." placeholder:"HOST:PORT" group:"Results"`
 	MetricsRemote bool          `help:"With --metrics: allow an address that other machines can reach." group:"Results"`
 	JSON          bool          `help:"Print the summary as JSON." group:"Results"`
-	Quiet         bool          `help:"Show no progress." group:"Results"`
+	cli.ShowFlags
 
 	given map[string]bool // the flags on the command line, by name
 }
@@ -327,7 +327,7 @@ var notLoad = map[string][]string{
 	"where the load goes, and what proves that it is there": {"Target", "ConnectTo", "Insecure", "SourceAddress", "Root", "LoginPage", "AllowLogins", "AllowWrites"},
 	"names":                            {"Backend", "Repeat", "Route"},
 	"what is written":                  {"Out", "GrinderLog", "HDRLog"},
-	"what is shown":                    {"JSON", "Quiet", "Metrics", "MetricsRemote"},
+	"what is shown":                    {"JSON", "Progress", "Quiet", "Metrics", "MetricsRemote"},
 	"when to give up, before any load": {"AllowRejects", "AllowDuplicates"},
 	"when to give up, without a target: then the run has failed":       {"KeepGoing"},
 	"what is judged, and when to give up: then the run is interrupted": {"FailOver", "AbortOnFail", "AbortAfter"},

@@ -85,9 +85,7 @@ func (c *Settings) startOrigin(ctx context.Context, s cli.Streams, l *traffic.Lo
 // originArgs returns the command line of the embedded origin.
 func (c *Settings) originArgs(root string, l *traffic.Logs) []string {
 	args := []string{"origin", "--listen", "127.0.0.1:0", "--root", root, "--exit-with-stdin"}
-	if c.Quiet {
-		args = append(args, "--quiet")
-	}
+	args = append(args, c.ShowFlags.Args()...)
 	args = append(args, c.LogFlags.Args()...)
 	for _, path := range l.Paths {
 		args = append(args, "--log", path)
