@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
+from tests.verdicts.study import Table, markdown, percent, rare
 
 Array = NDArray[np.float64]
 Drift = Callable[[np.random.Generator, int], Array]
@@ -124,13 +125,8 @@ def pooled_alarms(spread: float, comparisons: int, requests: int = 60_000, seed:
     return alarms / comparisons
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def errors_table(comparisons: int) -> Iterator[str]:
-    yield "| drift | repeats | wrong FAIL | wrong PASS | 90 % interval holds | A/A: FAIL at 1.10 |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+def errors_table(comparisons: int) -> Iterator[list[str]]:
+    yield ["drift", "repeats", "wrong FAIL", "wrong PASS", "90 % interval holds", "A/A: FAIL at 1.10"]
     for drift, order in [*((drift, "abba") for drift in DRIFTS), (_WAVE, "random")]:
         for repeats in (4, 6, 8):
             world = World(repeats, drift, order=order)
@@ -139,52 +135,48 @@ def errors_table(comparisons: int) -> Iterator[str]:
             inside = at["lower"] + at["upper"] - 1
             cells = [percent(at["FAIL"]), percent(at["PASS"]), percent(inside), percent(usual["FAIL"])]
             named = drift if order == "abba" else f"{drift}, `order: random`"
-            yield f"| {named} | {repeats} | {' | '.join(cells)} |"
+            yield [named, str(repeats), *cells]
 
 
-def shapes_table(comparisons: int) -> Iterator[str]:
-    yield "| runs | repeats | wrong FAIL | wrong PASS |"
-    yield "| --- | --- | --- | --- |"
+def shapes_table(comparisons: int) -> Iterator[list[str]]:
+    yield ["runs", "repeats", "wrong FAIL", "wrong PASS"]
     worlds = [(noise, World(0, noise=noise)) for noise in NOISES if noise != "normal"]
     worlds.append(("candidate's runs three times as far apart", World(0, noisier=3)))
     for name, world in worlds:
         for repeats in (4, 8):
             at = rates(World(repeats, noise=world.noise, noisier=world.noisier), 1.0, comparisons)
-            yield f"| {name} | {repeats} | {percent(at['FAIL'])} | {percent(at['PASS'])} |"
+            yield [name, str(repeats), percent(at["FAIL"]), percent(at["PASS"])]
 
 
-def power_table(comparisons: int) -> Iterator[str]:
+def power_table(comparisons: int) -> Iterator[list[str]]:
     truths = [("PASS", 1.0), ("PASS", 0.9), ("FAIL", 1.2), ("FAIL", 1.3), ("FAIL", 1.5)]
     heads = [f"{outcome} at ×{ratio:.2f}" for outcome, ratio in truths]
-    yield f"| drift | repeats | {' | '.join(heads)} |"
-    yield f"| --- | --- |{' --- |' * len(truths)}"
+    yield ["drift", "repeats", *heads]
     for drift in ("none", "steady, 49 % over the experiment", "a random walk, 8 % a run"):
         for repeats in (4, 5, 6, 8, 12):
             found = [rates(World(repeats, drift, ratio=r), 1.1, comparisons)[o] for o, r in truths]
-            yield f"| {drift} | {repeats} | {' | '.join(f'{100 * share:.0f} %' for share in found)} |"
+            yield [drift, str(repeats), *(rare(share) for share in found)]
 
 
-def pairs_table(comparisons: int) -> Iterator[str]:
-    yield "| drift | repeats | within repeats | all alike |"
-    yield "| --- | --- | --- | --- |"
+def pairs_table(comparisons: int) -> Iterator[list[str]]:
+    yield ["drift", "repeats", "within repeats", "all alike"]
     for drift in DRIFTS:
         for repeats in (6, 8):
             cells = [
                 percent(rates(World(repeats, drift), 1.1, comparisons, pairs)["PASS"])
                 for pairs in (True, False)
             ]
-            yield f"| {drift} | {repeats} | {' | '.join(cells)} |"
+            yield [drift, str(repeats), *cells]
 
 
-def pooled_table(comparisons: int) -> Iterator[str]:
-    yield "| spread of runs | requests pooled | runs compared |"
-    yield "| --- | --- | --- |"
+def pooled_table(comparisons: int) -> Iterator[list[str]]:
+    yield ["spread of runs", "requests pooled", "runs compared"]
     for spread in (0.0, 0.05, 0.1, 0.2):
         ours = rates(World(4, scale=spread / SPREAD if spread else 1e-6), 1.0, comparisons)["FAIL"]
-        yield f"| {percent(spread)} | {percent(pooled_alarms(spread, comparisons))} | {percent(ours)} |"
+        yield [percent(spread), percent(pooled_alarms(spread, comparisons)), percent(ours)]
 
 
-TABLES: dict[str, Callable[[int], Iterator[str]]] = {
+TABLES: dict[str, Table] = {
     "errors": errors_table,
     "shapes": shapes_table,
     "power": power_table,
@@ -195,4 +187,4 @@ TABLES: dict[str, Callable[[int], Iterator[str]]] = {
 if __name__ == "__main__":
     for name, table in TABLES.items():
         print(f"<!-- {name} -->")
-        print("\n".join(table(COMPARISONS)), end="\n\n", flush=True)
+        print("\n".join(markdown(table(COMPARISONS))), end="\n\n", flush=True)

@@ -10,14 +10,13 @@ from functools import cache
 
 import pytest
 
-from tests.support.programs import DOCS
+from tests.support.docs import statistics_table
 from tests.verdicts.study import FULL, SMALL, TABLES, most
 from tests.verdicts.worlds import fewer_arrangements
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("PLIMSOLL_LAB") != "1", reason="takes a minute: part of make test-lab (PLIMSOLL_LAB=1)"
 )
-DOC = DOCS / "statistics.md"
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +87,7 @@ def test_the_bound_within_a_run_is_shown_where_it_holds() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_document_has_every_table(table: str) -> None:
-    assert [cell.strip() for cell in _documented(table)[0].strip("|").split("|")] == next(TABLES[table](1))
+    assert statistics_table(table)[0] == next(TABLES[table](1))
 
 
 @pytest.mark.slow
@@ -96,20 +95,15 @@ def test_the_document_has_every_table(table: str) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_the_document_has_the_rates_that_come_out(table: str) -> None:
     _, *rows = TABLES[table](FULL)
-    stated = _documented(table)[2:]
+    _, *stated = statistics_table(table)
     assert len(stated) == len(rows)
-    for line, row in zip(stated, rows, strict=True):
-        said = [float(each) for each in re.findall(r"([\d.]+) %", line)]
-        came = [float(each) for each in re.findall(r"([\d.]+) %", " ".join(row))]
-        assert said == pytest.approx(came, abs=3.0), line
+    for documented, row in zip(stated, rows, strict=True):
+        assert _shares(documented) == pytest.approx(_shares(row), abs=3.0), documented
+
+
+def _shares(row: list[str]) -> list[float]:
+    return [float(each) for each in re.findall(r"([\d.]+) %", " ".join(row))]
 
 
 def _share(cell: str) -> float:
     return float(cell.removesuffix(" %")) / 100
-
-
-def _documented(table: str) -> list[str]:
-    text = DOC.read_text(encoding="utf-8")
-    found = re.search(rf"<!-- {table} -->\n((?:\|.*\n)+)", text)
-    assert found, f"docs/statistics.md has no table {table}"
-    return found[1].splitlines()

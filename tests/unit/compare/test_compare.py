@@ -18,6 +18,7 @@ from tests.support.comparable import (
     write_both,
     write_gates,
 )
+from tests.support.docs import section
 from tests.support.pages import figures_in, write_hostile_sides
 from tests.support.programs import DOCS
 from tests.support.rundir import change
@@ -87,7 +88,7 @@ def test_json_has_all_of_it(tmp_path: Path) -> None:
     result = run(write_both(tmp_path, 1.5), *BACKENDS, "--json")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
-    documented = set(re.findall(r"`(\w+)`", _section("The JSON")))
+    documented = set(re.findall(r"`(\w+)`", section("compare.md", "The JSON")))
     assert _keys(found) - _keys(found["differences"]) <= documented | {"at_most_ratio", "at_most_more"}
     gate = found["gates"][0]
     assert (gate["verdict"], gate["effect"], gate["limit"]) == ("FAIL", "ratio", {"at_most_ratio": 1.1})
@@ -131,11 +132,6 @@ def _keys(value: object) -> set[str]:
     if isinstance(value, dict):
         return set(value).union(*(_keys(inner) for inner in value.values()))
     return set().union(*(_keys(inner) for inner in value)) if isinstance(value, list) else set()
-
-
-def _section(title: str) -> str:
-    text = (DOCS / "compare.md").read_text(encoding="utf-8")
-    return text[text.index(f"## {title}") :].split("\n## ")[0]
 
 
 def test_the_page_begins_with_the_verdict(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ from tests.support.comparable import (
     write_gates,
     write_night,
 )
+from tests.support.docs import section
 from tests.support.experiment import add_events, measure_event
 from tests.support.programs import DOCS
 from tests.support.rundir import load_records
@@ -100,7 +101,7 @@ def test_every_key_of_the_gates_is_documented_and_none_that_there_is_not() -> No
 
     wanted = {key: says.rstrip(".") for key, says in [*row("", Gates), *row("gates.", Gate)]}
     found = {}
-    for line in _section("gates.yml").partition("| metric |")[0].splitlines():
+    for line in section("compare.md", "gates.yml").partition("| metric |")[0].splitlines():
         if line.startswith("| `"):
             key, _, says = (cell.strip() for cell in line.strip("|").split("|"))
             found[key.strip("`")] = says
@@ -108,15 +109,10 @@ def test_every_key_of_the_gates_is_documented_and_none_that_there_is_not() -> No
 
 
 def test_the_gates_in_the_document_are_right(tmp_path: Path) -> None:
-    text = re.search(r"```yaml\n(.*?)```", _section("gates.yml"), re.DOTALL)
+    text = re.search(r"```yaml\n(.*?)```", section("compare.md", "gates.yml"), re.DOTALL)
     assert text
     (tmp_path / "gates.yml").write_text(text[1])
     assert len(read_gates(tmp_path / "gates.yml").gates) == len(yaml.safe_load(text[1])["gates"])
-
-
-def _section(title: str) -> str:
-    text = (DOCS / "compare.md").read_text(encoding="utf-8")
-    return text[text.index(f"## {title}") :].split("\n## ")[0]
 
 
 def test_a_gate_says_what_it_looks_at() -> None:

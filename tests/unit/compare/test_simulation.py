@@ -8,10 +8,9 @@ import re
 
 import pytest
 
-from tests.support.programs import DOCS
+from tests.support.docs import statistics_table
 from tests.verdicts.drifts import COMPARISONS, DRIFTS, TABLES, World, pooled_alarms, rates
 
-DOC = DOCS / "statistics.md"
 FEW = 400
 ALPHA = 0.05
 # Four standard errors: these tests draw the same numbers each time, but not the same everywhere.
@@ -52,7 +51,7 @@ def test_pooling_requests_makes_false_alarms() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_the_document_has_the_rates_that_come_out(table: str) -> None:
-    stated, found = _rows(_documented(table)), _rows(list(TABLES[table](COMPARISONS)))
+    stated, found = _rows(statistics_table(table)), _rows(list(TABLES[table](COMPARISONS)))
     assert [row[0] for row in stated] == [row[0] for row in found]
     for (name, shares), (_, simulated) in zip(stated, found, strict=True):
         assert shares == pytest.approx(simulated, abs=3.0), name
@@ -60,22 +59,13 @@ def test_the_document_has_the_rates_that_come_out(table: str) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_document_has_every_table(table: str) -> None:
-    head = _documented(table)[0]
-    assert head == next(TABLES[table](1))
+    assert statistics_table(table)[0] == next(TABLES[table](1))
 
 
-def _documented(table: str) -> list[str]:
-    text = DOC.read_text(encoding="utf-8")
-    found = re.search(rf"<!-- {table} -->\n((?:\|.*\n)+)", text)
-    assert found, f"docs/statistics.md has no table {table}"
-    return found[1].splitlines()
-
-
-def _rows(lines: list[str]) -> list[tuple[str, list[float]]]:
+def _rows(table: list[list[str]]) -> list[tuple[str, list[float]]]:
     """Rows by what they are of; their percentages."""
     found = []
-    for line in lines[2:]:
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
+    for cells in table[1:]:
         shares = [float(cell.removesuffix(" %")) for cell in cells if re.fullmatch(r"[\d.]+ %", cell)]
         found.append((" ".join(cells[: len(cells) - len(shares)]), shares))
     return found

@@ -21,7 +21,7 @@ from plimsoll.analysis.regress.nights import (
     NightRow,
     RunRow,
 )
-from tests.support.programs import DOCS
+from tests.support.docs import statistics_table
 from tests.verdicts.regress import (
     PLAIN,
     TABLES,
@@ -88,7 +88,6 @@ def test_a_night_without_its_runs_cannot_be_judged() -> None:
     assert judgement.unjudged == ["night 25 has no run at all: see what plimsoll run said"]
 
 
-DOC = (DOCS / "statistics.md").read_text(encoding="utf-8")
 FEW = 20
 
 
@@ -182,8 +181,8 @@ def test_the_document_has_the_rates_that_come_out(table: str) -> None:
     _, *found = rows(histories)
     stated = _rows(table)
     assert [name for name, _ in stated] == [row[0] for row in found]
-    for (name, said), row in zip(stated, found, strict=True):
-        assert said == pytest.approx(_figures(row[1:]), abs=2.0), name
+    for (name, figures), row in zip(stated, found, strict=True):
+        assert figures == pytest.approx(_figures(row[1:]), abs=2.0), name
 
 
 def test_any_of_eight_is_what_it_says() -> None:
@@ -191,9 +190,7 @@ def test_any_of_eight_is_what_it_says() -> None:
 
 
 def _rows(table: str) -> list[tuple[str, list[float]]]:
-    part = DOC.partition(f"<!-- {table} nights -->")[2].strip().partition("\n\n")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()[2:]]
-    return [(row[0], _figures(row[1:])) for row in rows]
+    return [(name, _figures(cells)) for name, *cells in statistics_table(f"{table} nights")[1:]]
 
 
 def _figures(cells: list[str]) -> list[float]:
