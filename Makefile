@@ -27,7 +27,7 @@ help: ## Show this help
 	@echo
 	@echo "  make replay LOG=access.log TARGET=http://10.0.0.5 SPEED=10 OUT=results"
 	@echo "  make replay LOG='access.log*' FORMAT=COMBINED        several logs, with a format"
-	@echo "  make replay LOG=access.log ARGS='--limit 1000'       further flags: see bin/replay run --help"
+	@echo "  make replay LOG=access.log ARGS='--limit 1000'       further flags: see plimsoll replay --help"
 
 # Go and Python are made at the same time.
 together = +@"$(MAKE)" --silent --no-print-directory $(if $(findstring --jobserver,$(MAKEFLAGS)),,-j2)

@@ -136,7 +136,7 @@ class _Plimsoll(click.Group):
             return None
         where, summary = _COMMANDS[cmd_name]
         if where == _ENGINE:
-            return _EngineCommand(cmd_name, summary)
+            return EngineCommand(cmd_name, summary)
         module, _, name = where.partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
@@ -155,9 +155,8 @@ class _Plimsoll(click.Group):
             if former := present_name(args):
                 raise click.UsageError(former, ctx)
             if args[0] not in _COMMANDS and not args[0].startswith("-"):
-                raise click.UsageError(
-                    f"{args[0]!r} is not a command{did_you_mean(args[0], _COMMANDS)}.", ctx
-                )
+                near = did_you_mean(args[0], _COMMANDS)
+                raise click.UsageError(f"{args[0]!r} is not a command{near}", ctx)
         name, command, rest = super().resolve_command(ctx, args)
         if name and command and not ctx.resilient_parsing and name not in WITHOUT_DEFAULTS:
             section = read_file().get(name, {})
@@ -236,7 +235,7 @@ def schema_of(file: str) -> dict[str, Any]:
     return {**model.model_json_schema(), "$schema": "https://json-schema.org/draft/2020-12/schema"}
 
 
-class _EngineCommand(click.Command):
+class EngineCommand(click.Command):
     """A command that becomes the engine: the words, the help and the exit codes are the engine's own.
 
     Started under the name of plimsoll, the engine calls its commands as plimsoll does. The options are read
@@ -262,18 +261,20 @@ class _EngineCommand(click.Command):
         """Return what the engine prints. Raises PlimsollError if it is missing."""
         return _ask_engine(ctx.info_name or "", "--help")
 
+    def describe(self) -> dict[str, Any]:
+        """Return its help, detail, usage and flags. Raises PlimsollError if the engine is missing."""
+        return _read_commands()[self.name or ""]
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return its options and its argument. Raises PlimsollError if the engine is missing."""
-        found = next(each for each in read_reference()["commands"] if each["name"] == ctx.info_name)
+        found = self.describe()
         words = click.Choice(found["words"]) if found["words"] else click.Path()
         return [*map(_option, found["flags"]), click.Argument(["arguments"], nargs=-1, type=words)]
 
 
 @cache
-def read_reference() -> dict[str, Any]:
-    """Return the engine's commands, flags and log formats. Raises PlimsollError if it is missing."""
-    reference: dict[str, Any] = json.loads(_ask_engine("reference"))
-    return reference
+def _read_commands() -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in json.loads(_ask_engine("reference"))["commands"]}
 
 
 def _option(flag: dict[str, Any]) -> click.Option:

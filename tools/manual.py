@@ -1,23 +1,23 @@
-"""The man pages of `plimsoll` and `replay`, a page a command, from what the programs say of themselves.
+"""The man pages of `plimsoll`, a page a command, from what it says of itself.
 
 `make man` writes them into build/man/man1.
 """
 
-import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from inspect import cleandoc
 from pathlib import Path
+from typing import Any
 
 import click
 
+from plimsoll.cli import EngineCommand
+
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "build" / "man" / "man1"
-REPLAY = ROOT / "bin" / "replay"
 _EXAMPLES = re.compile(r"\n*^Examples?:\n((?:[ ]+.*\n?|\n)+)", re.MULTILINE)
 
 
@@ -108,12 +108,15 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def of_click(root: click.Command) -> Iterator[Page]:
-    """Yield the pages of `plimsoll`."""
+    """Yield the page of the program, and that of each of its commands."""
     yield from _below(click.Context(root, info_name="plimsoll", **root.context_settings))
 
 
 def _below(context: click.Context) -> Iterator[Page]:
     command = context.command
+    if isinstance(command, EngineCommand):
+        yield _of_engine(context.command_path, command.describe())
+        return
     about, examples = _parted(cleandoc(command.help or ""))
     options = [
         record
@@ -131,30 +134,24 @@ def _below(context: click.Context) -> Iterator[Page]:
     yield Page(context.command_path, synopsis, about, options, commands, examples)
 
 
-def of_replay() -> Iterator[Page]:
-    """Yield the pages of `bin/replay`, from what it says in JSON."""
-    ran = subprocess.run([REPLAY, "reference"], capture_output=True, text=True, check=True, timeout=60)
-    reference = json.loads(ran.stdout)
-    names = [(each["name"], each["help"]) for each in reference["commands"]]
-    yield Page("replay", "COMMAND [OPTIONS]", reference["help"], _flags(reference["flags"]), names)
-    for each in reference["commands"]:
-        about, examples = _parted(each["detail"] + "\n")
-        synopsis = each["usage"].removeprefix(f"{each['name']} ")
-        text = f"{each['help']}\n\n{about}"
-        yield Page(f"replay {each['name']}", synopsis, text, _flags(each["flags"]), (), examples)
-
-
-def _flags(flags: Sequence[dict[str, str]]) -> list[tuple[str, str]]:
-    return [(f"--{one['name']}" + (f"={one['value']}" if one["value"] else ""), one["help"]) for one in flags]
+def _of_engine(name: str, described: dict[str, Any]) -> Page:
+    """Return the page of a command that the engine carries out, from what it says in JSON."""
+    about, examples = _parted(described["detail"] + "\n")
+    synopsis = described["usage"].removeprefix(f"{described['name']} ")
+    flags = [
+        (f"--{flag['name']}" + (f"={flag['value']}" if flag["value"] else ""), flag["help"])
+        for flag in described["flags"]
+    ]
+    return Page(name, synopsis, f"{described['help']}\n\n{about}", flags, (), examples)
 
 
 def pages() -> list[Page]:
-    """Return the pages of both programs."""
+    """Return all pages."""
     import locust  # noqa: F401 it patches ssl, and has to come before whatever else loads that
 
     from plimsoll.cli import main as root
 
-    return [*of_click(root), *of_replay()]
+    return list(of_click(root))
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""docs/commands.md: every command and flag of `plimsoll` and `bin/replay`, from the programs' own help.
+"""docs/commands.md: every command and flag of `plimsoll`, from its own help.
 
 `make docs` writes the page; `make lint` and a test fail when it is stale, or when a flag has no help.
 """
@@ -24,8 +24,8 @@ Every command and every flag of `plimsoll`, in the words of its own `--help`:
 .venv/bin/plimsoll --help
 ```
 
-`bin/replay` is the engine: `bin/replay run` is `plimsoll replay`, and `parse`, `same`, `origin`, `watch` and `lag` have
-the same names, flags and exit codes in both. It needs no Python.
+`bin/replay` is the engine, which needs no Python: `bin/replay run` is `plimsoll replay`; `parse`, `same`,
+`origin`, `watch` and `lag` have the same names, flags and exit codes in both.
 
 `make docs` writes this page; do not edit it. `make help` lists the targets of make. The
 [index](README.md) leads to the pages that explain the commands.

@@ -63,7 +63,11 @@ def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
         content = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path}: is not TOML: {printable(str(error))} (see {MANUAL})") from None
-    if problems := list(_secrets(content, "")):
+    problems = list(_secrets(content, ""))
+    for key, section in content.items():
+        if former := present_name([key, *section] if isinstance(section, dict) else [key]):
+            problems.append(f"{printable(key)}: {former}")
+    if problems:
         raise SettingsError("\n".join(f"{path}: {what}" for what in problems))
     return content
 
@@ -247,8 +251,6 @@ def _find_all(root: click.Group) -> list[Default]:
     problems += [
         f"{config_file()}: {printable(key)}: takes no defaults (see {MANUAL})"
         if key in WITHOUT_DEFAULTS
-        else f"{config_file()}: {printable(key)}: {former}"
-        if (former := present_name([key, *content[key]] if isinstance(content[key], dict) else [key]))
         else f"{config_file()}: {printable(key)}: is not a command{did_you_mean(key, names)} (see {MANUAL})"
         for key in content
         if key not in names

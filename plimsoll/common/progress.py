@@ -119,7 +119,7 @@ def _await_address(watching: subprocess.Popen[str]) -> str:
     assert watching.stdout  # noqa: S101 it is a pipe
     line = watching.stdout.readline().strip()
     if not line.startswith(_BEGINS):
-        raise SettingsError(line.removeprefix("replay: ") or "--metrics: bin/replay watch did not start")
+        raise SettingsError(line.removeprefix("replay: ") or "--metrics: plimsoll watch did not start")
     return f"Live figures: {line.removeprefix(_BEGINS)}"
 
 

@@ -275,7 +275,7 @@ def judge_ports(text: str) -> Check:
     have = int(words[1]) - int(words[0]) + 1
     if have < _MOST_CONNECTIONS:
         remedy = f"past {count(have)} connections to one server, no port is left"
-        how = "sysctl net.ipv4.ip_local_port_range='32768 60999', or bin/replay run --source-address"
+        how = "sysctl net.ipv4.ip_local_port_range='32768 60999', or plimsoll replay --source-address"
         return Check("ports", count(have), "caution", f"{remedy}: {how}")
     return Check("ports", count(have))
 
@@ -294,7 +294,7 @@ def judge_steal(before: str, after: str) -> Check:
 
 
 def judge_lag(measured: dict[str, Any]) -> Check:
-    """Judge what `bin/replay lag --json` printed. Pure."""
+    """Judge what `plimsoll lag --json` printed. Pure."""
     figures = measured["lag_ms"]
     value = ", ".join(f"{name} {figures[name]:.3f} ms" for name in ("p50", "p99.9", "max"))
     if measured["in_time"]:

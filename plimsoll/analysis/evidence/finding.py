@@ -299,7 +299,7 @@ class FindingKind(Enum):
     )
     OTHER_PAGES = (
         Severity.BAD,
-        "The candidate serves other pages than the baseline, as bin/replay same found.",
+        "The candidate serves other pages than the baseline, as plimsoll same found.",
         "See in same.txt which, fix the clone, and compare again.",
     )
     PAGES_UNKNOWN = (

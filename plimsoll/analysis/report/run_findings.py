@@ -62,7 +62,7 @@ def _as_logged(run: ReportRun) -> list[Finding]:
 
 
 def _judged(run: ReportRun) -> list[Finding]:
-    """Return the limits of `bin/replay run --fail-over` that were not kept."""
+    """Return the limits of `plimsoll replay --fail-over` that were not kept."""
     levels = {"exceeded": Severity.BAD, "not judged": Severity.WARN}
     return [
         Finding(levels[one.outcome], f"Limit {one.limit} {one.outcome}: {one.says}.")

@@ -113,7 +113,7 @@ def _find_limits(found: Comparison, pages_compared: bool = False) -> Iterator[st
         )
     if not pages_compared:
         yield (
-            "Whether both sides serve the same pages was not looked at page by page (bin/replay same): sizes "
+            "Whether both sides serve the same pages was not looked at page by page (plimsoll same): sizes "
             "and statuses can be alike where a text or an image is not."
         )
     if any(

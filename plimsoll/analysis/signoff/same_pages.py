@@ -1,4 +1,4 @@
-"""The result of `bin/replay same` as evidence: do both sides serve the same pages? See docs/same.md."""
+"""The result of `plimsoll same` as evidence: do both sides serve the same pages? See docs/same.md."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -109,7 +109,7 @@ def read_page_comparison(folder: Path) -> PageComparison:
     path = folder / RESULT
     found = read_json(path)
     if found is None:
-        raise SettingsError(f"{path}: is not there: give the folder that bin/replay same wrote")
+        raise SettingsError(f"{path}: is not there: give the folder that plimsoll same wrote")
     try:
         return PageComparison.model_validate(found)
     except ValidationError as error:
@@ -266,7 +266,7 @@ def same_table(result: PageComparison) -> Table:
         for page in shown
     ]
     caption = (
-        "Every page of the log was asked for twice on either side by bin/replay same; what varies by itself "
+        "Every page of the log was asked for twice on either side by plimsoll same; what varies by itself "
         "is left out. pages.jsonl has all pages that are not the same."
     )
     return Table("The same site?", caption, ["", "differs in", "baseline", "candidate"], rows, has_words=True)

@@ -88,7 +88,7 @@ class _SignOff(click.Command):
     "--same",
     metavar="FOLDER",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="The result of bin/replay same on the two sites: pages that differ exclude a PASS.",
+    help="The result of plimsoll same on the two sites: pages that differ exclude a PASS.",
 )
 @click.option(
     "--against-log",

@@ -175,7 +175,7 @@ class ReplayOptions(StrictModel):
         0, ge=0, description="Number of times to replay the log. 0: until the run's phases are over."
     )
     flags: list[Word] = Field(
-        [], description="More flags for `bin/replay run`: [--unconditional, --tz, UTC]."
+        [], description="More flags for `plimsoll replay`: [--unconditional, --tz, UTC]."
     )
 
     @field_validator("log", mode="before")

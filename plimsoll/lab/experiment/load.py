@@ -123,7 +123,7 @@ def member_command(
 
 
 def replay_words(lab: Lab, given: dict[str, Any], duration_s: float | None) -> list[str]:
-    """Return the arguments of `bin/replay run`; `duration_s` is its length, warm-up included."""
+    """Return the arguments of `plimsoll replay`; `duration_s` is its length, warm-up included."""
     options = ReplayOptions.model_validate(given)
     pace = ["--rate", f"{options.rate:g}"] if options.rate else ["--speed", options.speed]
     if options.users:

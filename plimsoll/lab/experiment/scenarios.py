@@ -40,7 +40,7 @@ _LOG_S = 300.0  # to read a log; a longer one is readable
 _HELP_S = 60.0
 _ROOM_BYTES = 1 << 30
 
-# Flags of `bin/replay run` that `parse` has too: they decide whether a log is understood.
+# Flags of `plimsoll replay` that `parse` has too: they decide whether a log is understood.
 _OF_READING = re.compile(r"--(?:date-format|time-format|datetime-format|tz|config)")
 _NO_FORMAT = re.compile(r"replay: (.+?): no known format matches")
 _ALONE = {"--strict-hosts", "--allow-rejects", "--allow-duplicates"}
@@ -270,10 +270,10 @@ def _replays(lab: Lab) -> Iterator[str]:
 
 
 def flag_problems(flags: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Return what is wrong with further flags of `bin/replay run`, which has those `known`. Pure."""
+    """Return what is wrong with further flags of `plimsoll replay`, which has those `known`. Pure."""
     given = [flag.partition("=")[0] for flag in flags if flag.startswith("--")]
     return [
-        f"{flag} is not a flag of bin/replay run{did_you_mean(flag, known)}"
+        f"{flag} is not a flag of plimsoll replay{did_you_mean(flag, known)}"
         for flag in given
         if flag not in known
     ]

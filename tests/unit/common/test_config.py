@@ -92,7 +92,7 @@ def test_what_is_refused(
 
 
 def test_a_command_takes_what_the_file_says_and_a_flag_wins() -> None:
-    write("[lab.check]\nno-probe = true\n[init]\nname = 'FILE'\n")
+    write("[check]\nno-probe = true\n[init]\nname = 'FILE'\n")
     words = ["init", "--log=x", "--site=own", "--disks=a=/a", "--duration=2h", "--limits=10%", "--no-probe"]
     assert "--name: FILE: must be lower-case" in run(*words).output
     done = run(*words, "--name", "flag")
@@ -101,10 +101,10 @@ def test_a_command_takes_what_the_file_says_and_a_flag_wins() -> None:
 
 
 def test_a_section_of_a_command_is_checked_when_that_is_called() -> None:
-    write("[schedule.instal]\n[lab.check]\nno_prob = true\n")
+    write("[schedule.instal]\n[check]\nno_prob = true\n")
     done = run("check", "x.yml")
     assert done.exit_code == 2
-    assert "Error: plimsoll.toml: lab.check.no_prob: is not an option: did you mean no-probe?" in done.output
+    assert "Error: plimsoll.toml: check.no_prob: is not an option: did you mean no-probe?" in done.output
 
 
 SECRETS = [

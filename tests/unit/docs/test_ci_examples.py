@@ -43,6 +43,7 @@ class Project:
 
     def run(self, shell: list[str], text: str, environment: dict[str, str]) -> int:
         kept = {"PATH": f"{self.folder / 'stubs'}:{os.environ['PATH']}", "PREPARED": str(self.prepared)}
+        kept["PLIMSOLL_REPLAY"] = str(self.folder / "bin" / "replay")
         return subprocess.run(
             [*shell, text], cwd=self.folder, env=kept | environment, check=False, timeout=300
         ).returncode

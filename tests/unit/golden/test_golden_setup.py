@@ -107,7 +107,7 @@ CONFIG: list[Row] = [
 
 
 def test_config(folder: Path) -> None:
-    text = "[compare]\ngates = 'strict.yml'\n[regress]\nkeep-raw-days = 30\n[lab.check]\nno-probe = true\n"
+    text = "[compare]\ngates = 'strict.yml'\n[regress]\nkeep-raw-days = 30\n[check]\nno-probe = true\n"
     (folder / "mine.toml").write_text(text)
     check_golden("config.txt", transcript(CONFIG, run(CONFIG)))
 

@@ -55,7 +55,7 @@ FILES: dict[str, str | bytes] = {
     "no-hosts.yml": "hosts: []\n",
     "port.yml": HOSTS.replace("127.0.0.1", "127.0.0.1, port: ssh, user: 5"),
     "broken.toml": "[run\n",
-    "typo.toml": "[lab.check]\nno_prob = true\n",
+    "typo.toml": "[check]\nno_prob = true\n",
     "secret.toml": "[run]\npassword = 'hunter2'\n",
     "clones.yml": 'clones: [{url: "http://127.0.0.1:1", marker: x}]\n',
 }

@@ -185,7 +185,7 @@ SCENARIOS = [
     (
         "a flag that does not exist",
         f"scenario: replay, options: {{log: {LOG}, flags: [--no-cokies]}}",
-        "replay: flags: --no-cokies is not a flag of bin/replay run",
+        "replay: flags: --no-cokies is not a flag of plimsoll replay",
     ),
     ("no account", "scenario: browser", "browser: user: is missing; set --user or PLIMSOLL_USER"),
     (
@@ -221,7 +221,7 @@ def test_the_log_is_read_as_the_replay_will_read_it() -> None:
     )
     assert reading_words(options) == ["--tz", "UTC", "--date-format=%F", "--format", "%h", "--", "a"]
     assert flag_problems(options.flags, ["--tz", "--date-format"]) == [
-        "--unconditional is not a flag of bin/replay run"
+        "--unconditional is not a flag of plimsoll replay"
     ]
 
 

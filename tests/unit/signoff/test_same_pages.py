@@ -190,12 +190,12 @@ def test_without_it_the_document_says_what_nobody_looked_at(tmp_path: Path) -> N
     out = tmp_path / "signed"
     write_sides(tmp_path)
     assert sign_off_in(tmp_path).exit_code == 0
-    assert "was not looked at page by page (bin/replay same)" in visible_words(out)
+    assert "was not looked at page by page (plimsoll same)" in visible_words(out)
     assert json.loads((out / "signoff.json").read_text())["same"] is None
 
 
 WRONG: list[tuple[str, object, str]] = [
-    ("no result in the folder", None, "same.json: is not there: give the folder that bin/replay same wrote"),
+    ("no result in the folder", None, "same.json: is not there: give the folder that plimsoll same wrote"),
     ("no JSON", "{", "is not JSON"),
     ("a list", "[]", "same.json: the file"),
     ("an impossible count", same_json(pages=pages(different=-1)), "same.json: pages.different"),
