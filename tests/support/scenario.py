@@ -291,6 +291,12 @@ def site_client(url: str, **settings: Any) -> Iterator[tuple[SiteClient, list[Se
     site.close()
 
 
+def write_secret(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
 def reply(body: str, status: int = 200, **headers: str) -> Reply:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply("http://site/wp-admin/post.php", status, named, body.encode(), 1)

@@ -3,6 +3,7 @@
 import socket
 import ssl
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,11 @@ from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.session import load_of_scenario
 from plimsoll.scenarios.running.settings import ScenarioSettings, WordpressSettings, validate_options
 from tests.support.programs import need
-from tests.support.scenario import site_client
+from tests.support.scenario import site_client, write_secret
 from tests.support.servers import http_reply, make_pair, saying, serve_raw
 
 URL, TLS = "http://127.0.0.1:8080", "https://clone.example"
 TOKEN = "tok-en-of-the-gate"  # noqa: S105
-
-
-def secret(path: Path, text: str, mode: int = 0o600) -> Path:
-    path.write_text(text)
-    path.chmod(mode)
-    return path
 
 
 @pytest.fixture
@@ -35,7 +30,8 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     return make_pair(tmp_path, "mine")
 
 
-HEADERS = [
+NETSCAPE = ".clone.example\tTRUE\t/\tTRUE\t{}\tgate\t" + TOKEN
+HEADERS: list[tuple[str, str, str | tuple[tuple[str, str], ...]]] = [
     (
         "one a line, and comments",
         f"# mine\n\nX-Gate: {TOKEN}\nX-B:b: c \n",
@@ -52,18 +48,7 @@ HEADERS = [
 ]
 
 
-@pytest.mark.parametrize(("why", "text", "is_"), HEADERS)
-def test_headers(tmp_path: Path, why: str, text: str, is_: Any) -> None:
-    path = secret(tmp_path / "headers", text)
-    if isinstance(is_, tuple):
-        assert read_headers(path) == is_, why
-        return
-    with pytest.raises(SettingsError, match=is_):
-        read_headers(path)
-
-
-NETSCAPE = ".clone.example\tTRUE\t/\tTRUE\t{}\tgate\t" + TOKEN
-COOKIES = [
+COOKIES: list[tuple[str, str, str | tuple[tuple[str, str], ...]]] = [
     ("one a line", f"gate={TOKEN}\nb=\n", (("gate", TOKEN), ("b", ""))),
     ("a value with =", "a=b=c\n", (("a", "b=c"),)),
     ("a browser's file", f"# Netscape HTTP Cookie File\n{NETSCAPE.format(0)}\n", (("gate", TOKEN),)),
@@ -75,21 +60,32 @@ COOKIES = [
 ]
 
 
-@pytest.mark.parametrize(("why", "text", "is_"), COOKIES)
-def test_cookies(tmp_path: Path, why: str, text: str, is_: Any) -> None:
-    path = secret(tmp_path / "cookies", text)
-    if isinstance(is_, tuple):
-        assert read_cookies(path) == is_, why
+FILES = [(read_headers, *row) for row in HEADERS] + [(read_cookies, *row) for row in COOKIES]
+
+
+@pytest.mark.parametrize(
+    ("read", "why", "text", "wanted"), FILES, ids=[f"{row[0].__name__}: {row[1]}" for row in FILES]
+)
+def test_a_file_of_headers_or_cookies_is_read_or_refused(
+    tmp_path: Path,
+    read: Callable[[Path], object],
+    why: str,
+    text: str,
+    wanted: str | tuple[tuple[str, str], ...],
+) -> None:
+    path = write_secret(tmp_path / "file", text)
+    if isinstance(wanted, tuple):
+        assert read(path) == wanted, why
         return
-    with pytest.raises(SettingsError, match=is_) as refused:
-        read_cookies(path)
+    with pytest.raises(SettingsError, match=wanted) as refused:
+        read(path)
     assert TOKEN not in str(refused.value)
 
 
 def test_cookies_of_other_hosts_stay_where_they_are(tmp_path: Path) -> None:
     lines = ["clone.example\tFALSE\t/\tFALSE\t0\ta\t1", "#HttpOnly_.example\tTRUE\t/\tFALSE\t0\tb\t2"]
     lines += ["bank.example\tFALSE\t/\tTRUE\t0\tc\t3", "example\tFALSE\t/\tFALSE\t0\td\t4"]
-    path = secret(tmp_path / "cookies.txt", "\n".join(lines))
+    path = write_secret(tmp_path / "cookies.txt", "\n".join(lines))
     settings = validate_options(ScenarioSettings, {"target": TLS, "cookie_file": path})
     assert read_access(settings).cookies == (("a", "1"), ("b", "2"))
     with pytest.raises(SettingsError, match=r"has no cookie for other\.test: all 4 are of other hosts"):
@@ -99,15 +95,15 @@ def test_cookies_of_other_hosts_stay_where_they_are(tmp_path: Path) -> None:
 def test_all_that_is_wrong_is_said_at_once_and_no_secret_with_it(tmp_path: Path) -> None:
     given = {
         "target": "http://anna:geheimnis@host",
-        "header_file": secret(tmp_path / "h", f"X-Gate: {TOKEN}\n", 0o644),
-        "basic_auth_file": secret(tmp_path / "b", f"{TOKEN}\n"),
+        "header_file": write_secret(tmp_path / "h", f"X-Gate: {TOKEN}\n", 0o644),
+        "basic_auth_file": write_secret(tmp_path / "b", f"{TOKEN}\n"),
         "cookie_file": tmp_path / "none",
-        "client_key": secret(tmp_path / "k", TOKEN),
+        "client_key": write_secret(tmp_path / "k", TOKEN),
         "login_path": "https://elsewhere/login",
     }
     with pytest.raises(SettingsError) as refused:
         validate_options(WordpressSettings, given)
-    said = str(refused.value)
+    problems = str(refused.value)
     for line in (
         "--target: must not contain a user or password",
         f"--header-file: {tmp_path}/h is readable by others; run: chmod 600 {tmp_path}/h",
@@ -116,24 +112,24 @@ def test_all_that_is_wrong_is_said_at_once_and_no_secret_with_it(tmp_path: Path)
         "--client-key: needs --client-cert FILE",
         "--login-path: must be a path on the site",
     ):
-        assert line in said
-    assert "--basic-auth-file FILE" in said.splitlines()[0], "the remedy for a password in the address"
-    assert "geheimnis" not in said
-    assert TOKEN not in said
+        assert line in problems
+    assert "--basic-auth-file FILE" in problems.splitlines()[0], "the remedy for a password in the address"
+    assert "geheimnis" not in problems
+    assert TOKEN not in problems
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
 @pytest.mark.parametrize("name", ["header_file", "basic_auth_file", "cookie_file"])
 def test_files_that_others_may_read_are_refused(tmp_path: Path, name: str, mode: int) -> None:
-    path = secret(tmp_path / "f", "a:b=c\n", mode)
+    path = write_secret(tmp_path / "f", "a:b=c\n", mode)
     with pytest.raises(SettingsError, match=f"chmod 600 {path}"):
         validate_options(ScenarioSettings, {"target": URL, name: path})
 
 
 def test_two_headers_for_one_password_are_refused(tmp_path: Path) -> None:
     given = {
-        "header_file": secret(tmp_path / "h", "authorization: Bearer x\n"),
-        "basic_auth_file": secret(tmp_path / "b", "a:b\n"),
+        "header_file": write_secret(tmp_path / "h", "authorization: Bearer x\n"),
+        "basic_auth_file": write_secret(tmp_path / "b", "a:b\n"),
     }
     with pytest.raises(SettingsError, match="--basic-auth-file: cannot be combined with the Authorization"):
         validate_options(ScenarioSettings, {"target": URL} | given)
@@ -142,38 +138,38 @@ def test_two_headers_for_one_password_are_refused(tmp_path: Path) -> None:
 def test_certificates_and_keys_have_to_fit(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     cert, key = pair
     _, other = make_pair(tmp_path, "other")
-    both = secret(tmp_path / "both.pem", cert.read_text() + key.read_text())
+    both = write_secret(tmp_path / "both.pem", cert.read_text() + key.read_text())
     closed = tmp_path / "closed.key"
     command = [need("openssl"), "ec", "-in", str(key), "-aes128", "-passout", "pass:abcdef"]
     subprocess.run([*command, "-out", str(closed)], check=True, capture_output=True)
     closed.chmod(0o600)
 
-    def said(**given: Any) -> str:
+    def refusal(**given: Any) -> str:
         try:
             validate_options(ScenarioSettings, {"target": TLS} | given)
         except SettingsError as error:
             return str(error)
         return ""
 
-    assert said(client_cert=cert, client_key=key) == ""
-    assert said(client_cert=both) == ""
-    assert "give --client-key FILE" in said(client_cert=cert)
-    assert "of one pair?" in said(client_cert=cert, client_key=other)
-    assert "asks for a passphrase" in said(client_cert=cert, client_key=closed)
-    no_key = secret(tmp_path / "no.key", cert.read_text())
-    assert "holds no private key" in said(client_cert=cert, client_key=no_key)
-    assert "target with https://" in said(client_cert=cert, client_key=key, target=URL)
+    assert refusal(client_cert=cert, client_key=key) == ""
+    assert refusal(client_cert=both) == ""
+    assert "give --client-key FILE" in refusal(client_cert=cert)
+    assert "of one pair?" in refusal(client_cert=cert, client_key=other)
+    assert "asks for a passphrase" in refusal(client_cert=cert, client_key=closed)
+    no_key = write_secret(tmp_path / "no.key", cert.read_text())
+    assert "holds no private key" in refusal(client_cert=cert, client_key=no_key)
+    assert "target with https://" in refusal(client_cert=cert, client_key=key, target=URL)
     key.chmod(0o640)
-    assert f"chmod 600 {key}" in said(client_cert=cert, client_key=key)
+    assert f"chmod 600 {key}" in refusal(client_cert=cert, client_key=key)
     both.chmod(0o644)
-    assert f"chmod 600 {both}" in said(client_cert=both)
+    assert f"chmod 600 {both}" in refusal(client_cert=both)
 
 
 def guarded(tmp_path: Path, **further: Any) -> dict[str, Any]:
     return {
-        "header_file": secret(tmp_path / "h", f"X-Gate: {TOKEN}\n"),
-        "basic_auth_file": secret(tmp_path / "b", "clone:geheimnis\n"),
-        "cookie_file": secret(tmp_path / "c", "gate=open-sesame\n"),
+        "header_file": write_secret(tmp_path / "h", f"X-Gate: {TOKEN}\n"),
+        "basic_auth_file": write_secret(tmp_path / "b", "clone:geheimnis\n"),
+        "cookie_file": write_secret(tmp_path / "c", "gate=open-sesame\n"),
         **further,
     }
 

@@ -67,27 +67,22 @@ def test_redirects_within_the_site_are_requests_of_their_own() -> None:
     assert [one.status for one in sent] == [302, 200]
 
 
-def test_a_redirect_to_another_host_is_refused() -> None:
-    elsewhere = saying(http_reply(b"", "302 Found", "Location: http://127.0.0.2:1/\r\n"))
+@pytest.mark.parametrize(
+    ("location", "problem", "hopeless", "requests_sent"),
+    [
+        pytest.param("http://127.0.0.2:1/", "not the target", True, 1, id="to another host"),
+        pytest.param("/again", "over 5 redirects", False, 6, id="without end"),
+    ],
+)
+def test_redirects_that_are_refused(location: str, problem: str, hopeless: bool, requests_sent: int) -> None:
     with (
-        serve_raw(elsewhere) as (port, asked),
-        site_client(f"http://127.0.0.1:{port}") as (site, _sent),
-        pytest.raises(StepFailedError, match="not the target") as failed,
-    ):
-        site.get_page("a step", "first")
-    assert failed.value.hopeless
-    assert len(asked) == 1
-
-
-def test_redirects_without_end_are_ended() -> None:
-    around = saying(http_reply(b"", "302 Found", "Location: /again\r\n"))
-    with (
-        serve_raw(around) as (port, _),
+        serve_raw(saying(http_reply(b"", "302 Found", f"Location: {location}\r\n"))) as (port, asked),
         site_client(f"http://127.0.0.1:{port}") as (site, sent),
-        pytest.raises(StepFailedError, match="over 5 redirects"),
+        pytest.raises(StepFailedError, match=problem) as failed,
     ):
         site.get_page("a step", "first")
-    assert len(sent) == 6
+    assert failed.value.hopeless == hopeless
+    assert len(asked) == len(sent) == requests_sent
 
 
 def test_a_stream_is_handed_on_as_it_comes() -> None:
@@ -100,11 +95,11 @@ def test_a_stream_is_handed_on_as_it_comes() -> None:
 
     pieces: list[tuple[int, bytes]] = []
     with serve_raw(answer) as (port, _), site_client(f"http://127.0.0.1:{port}") as (site, sent):
-        got = site.get("a step", "page", on_chunk=lambda at_ns, piece: pieces.append((at_ns, piece)))
+        page = site.get("a step", "page", on_chunk=lambda at_ns, piece: pieces.append((at_ns, piece)))
     assert b"".join(piece for _, piece in pieces) == b"onetwothree"
     assert len(pieces) == 3
     assert [at for at, _ in pieces] == sorted(at for at, _ in pieces)
-    assert got.body == b""
+    assert page.body == b""
     assert sent[0].bytes == 11
 
 
@@ -206,36 +201,38 @@ SHOWN_FATAL = (
 MEMORY = "<b>Fatal error</b>:  Allowed memory size of 268435456 bytes exhausted in <b>/data/x.php</b>"
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "kind", "says"),
-    [
-        ("<html><body>A page</body></html>", 200, None, "a page"),
-        ("", 302, None, "a redirect"),
-        (EXPIRED, 403, "nonce_expired", "a form's nonce"),
-        (page("Are you sure you want to do this?"), 403, "nonce_expired", "as WordPress before 4.9 said it"),
-        (REST_NONCE, 403, "nonce_expired", "a nonce of REST"),
-        ("-1", 403, "nonce_expired", "a nonce of admin-ajax"),
-        (NOT_ALLOWED, 403, "no_permission", "a page of the administration"),
-        (REST_CREATE, 401, "no_permission", "REST, not even drafts"),
-        (REST_PUBLISH, 403, "no_permission", "REST, drafts only"),
-        (CRITICAL, 500, "php_fatal", "WordPress's own page about it"),
-        (REST_FATAL, 500, "php_fatal", "the same as JSON"),
-        (SHOWN_FATAL, 200, "php_fatal", "shown in a page of status 200"),
-        (MEMORY, 200, "php_fatal", "out of memory"),
-        ("PHP Parse error:  syntax error, unexpected", 200, "php_fatal", "as the command line prints it"),
-        (NO_DATABASE, 500, "backend_dead", "the database is gone"),
-        (VARNISH, 503, "backend_dead", "Varnish answers"),
-        (NGINX, 502, "backend_dead", "nginx answers"),
-        (page("No space left on device"), 500, "out_of_disk", "the system's words"),
-        ("Got error 28: No space left on device (Errcode: 28)", 500, "out_of_disk", "MariaDB's words"),
-        ("Could not copy file. disk_full", 200, "out_of_disk", "the updater's"),
-        (page("Briefly unavailable for scheduled maintenance."), 503, "upgrade_locked", "maintenance mode"),
-        ("Not here", 404, "http_error", "any other status"),
-        ("", 500, "http_error", "an empty page"),
-        ("", 429, "http_error", "too many requests"),
-    ],
-)
-def test_trouble_is_named(body: str, status: int, kind: str | None, says: str) -> None:
+LONG_TEXT = "<p>text</p>" * 60_000
+FAILURES: list[tuple[str, int, str | None, str]] = [
+    ("<html><body>A page</body></html>", 200, None, "a page"),
+    ("", 302, None, "a redirect"),
+    (EXPIRED, 403, "nonce_expired", "a form's nonce"),
+    (page("Are you sure you want to do this?"), 403, "nonce_expired", "as WordPress before 4.9 said it"),
+    (REST_NONCE, 403, "nonce_expired", "a nonce of REST"),
+    ("-1", 403, "nonce_expired", "a nonce of admin-ajax"),
+    (NOT_ALLOWED, 403, "no_permission", "a page of the administration"),
+    (REST_CREATE, 401, "no_permission", "REST, not even drafts"),
+    (REST_PUBLISH, 403, "no_permission", "REST, drafts only"),
+    (CRITICAL, 500, "php_fatal", "WordPress's own page about it"),
+    (REST_FATAL, 500, "php_fatal", "the same as JSON"),
+    (SHOWN_FATAL, 200, "php_fatal", "shown in a page of status 200"),
+    (MEMORY, 200, "php_fatal", "out of memory"),
+    ("PHP Parse error:  syntax error, unexpected", 200, "php_fatal", "as the command line prints it"),
+    (NO_DATABASE, 500, "backend_dead", "the database is gone"),
+    (VARNISH, 503, "backend_dead", "Varnish answers"),
+    (NGINX, 502, "backend_dead", "nginx answers"),
+    (page("No space left on device"), 500, "out_of_disk", "the system's words"),
+    ("Got error 28: No space left on device (Errcode: 28)", 500, "out_of_disk", "MariaDB's words"),
+    ("Could not copy file. disk_full", 200, "out_of_disk", "the updater's"),
+    (page("Briefly unavailable for scheduled maintenance."), 503, "upgrade_locked", "maintenance mode"),
+    ("Not here", 404, "http_error", "any other status"),
+    ("", 500, "http_error", "an empty page"),
+    ("", 429, "http_error", "too many requests"),
+    (f"{LONG_TEXT}<b>Fatal error</b>{LONG_TEXT}", 200, None, "an article deep in a page"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "kind", "says"), FAILURES, ids=[row[3] for row in FAILURES])
+def test_a_failure_is_named(body: str, status: int, kind: str | None, says: str) -> None:
     found = find_failure(reply(body, status))
     assert (found.kind if found else None) == kind, says
 
@@ -259,8 +256,3 @@ def test_the_detail_is_what_a_person_would_read() -> None:
     assert "Sorry, you are not allowed to access this page." in found.detail
     assert "<" not in found.detail
     assert len(visible_text("word " * 1000)) <= 200
-
-
-def test_an_article_deep_in_a_page_is_no_trouble() -> None:
-    long_page = "<p>text</p>" * 60_000
-    assert find_failure(reply(f"{long_page}<b>Fatal error</b>{long_page}")) is None

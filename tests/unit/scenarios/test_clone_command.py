@@ -29,6 +29,7 @@ from plimsoll.scenarios.clone import (
 )
 from plimsoll.scenarios.running.clonelist import Clone, Credentials, credentials, read_config
 from plimsoll.scenarios.running.settings import ChangingSettings
+from tests.support.scenario import write_secret
 from tests.support.servers import serve_wsgi
 
 Page = Callable[[dict[str, Any]], tuple[str, list[tuple[str, str]], bytes]]
@@ -120,9 +121,7 @@ def test_a_clone_under_the_sites_name_is_listed_with_its_way(tmp_path: Path) -> 
 
 
 def test_a_listed_clone_gets_its_account(tmp_path: Path) -> None:
-    password = tmp_path / "password"
-    password.write_text("pw\n")
-    password.chmod(0o600)
+    password = write_secret(tmp_path / "password", "pw\n")
     listing = tmp_path / "plimsoll.yml"
     with site(blog("http://127.0.0.1")) as port:
         url = f"http://127.0.0.1:{port}"
@@ -183,9 +182,7 @@ def test_a_guarded_site_is_asked_with_what_lets_in(tmp_path: Path) -> None:
             return "401 Unauthorized", [], b"who?"
         return blog("http://127.0.0.1")(environ)
 
-    key = tmp_path / "access"
-    key.write_text("a:bc123456\n")
-    key.chmod(0o600)
+    key = write_secret(tmp_path / "access", "a:bc123456\n")
     with site(guarded) as port:
         url = f"http://127.0.0.1:{port}"
         done = run(tmp_path, url, "--yes")

@@ -20,30 +20,59 @@ from plimsoll.scenarios.running.clonelist import (
     without_entry,
 )
 from plimsoll.scenarios.running.settings import AccountSettings, ChangingSettings
+from tests.support.scenario import write_secret
 
+URL = "http://127.0.0.1:8080"
 LIVE, WAY = "https://www.example.org", "10.0.0.5:443"
+NOT_LISTED, OTHER_WAY = ("--i-may-change-this-site",), (LIVE, f"only with --connect-to {WAY}")
 GUARDED = f"clones:\n  - target: {LIVE}\n    connect_to: {WAY}\n"
 
 
-def settings(folder: Path, text: str, **given: Any) -> ChangingSettings:
+def settings(folder: Path, text: str | None, **given: Any) -> ChangingSettings:
     path = folder / "sites.yml"
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     return ChangingSettings(site_config=path, **{"target": LIVE} | given)
 
 
-LEAVE = [
-    ("the way that the entry asks for", GUARDED, WAY, True),
-    ("the flag was forgotten: this is the live site", GUARDED, None, False),
-    ("another way", GUARDED, "10.0.0.6:443", False),
-    ("another port", GUARDED, "10.0.0.5:80", False),
+TWO_WAYS = GUARDED + f"  - {{target: {LIVE}, connect_to: '10.0.0.6:443'}}\n"
+# The list, what is asked for, and what the refusal says, or None.
+LEAVE: list[tuple[str, str, str, str | None, tuple[str, ...] | None]] = [
+    ("listed", f"clones: [{URL}]", URL, None, None),
+    ("a slash makes no difference", f"clones:\n  - {URL}/\n  - http://other", URL, None, None),
+    ("another port is another site", "clones: [http://127.0.0.1:8081]", URL, None, NOT_LISTED),
+    ("another scheme is another site", "clones: [https://127.0.0.1:8080]", URL, None, NOT_LISTED),
+    ("no port is port 80", "clones: [http://127.0.0.1]", URL, None, NOT_LISTED),
+    ("none is listed", "clones: []", URL, None, NOT_LISTED),
+    ("the way that the entry asks for", GUARDED, LIVE, WAY, None),
     (
-        "one of two ways",
-        GUARDED + f"  - {{target: {LIVE}, connect_to: '10.0.0.6:443'}}\n",
-        "10.0.0.6:443",
-        True,
+        "the flag was forgotten: this is the live site",
+        GUARDED,
+        LIVE,
+        None,
+        (*OTHER_WAY, "without --connect-to"),
     ),
-    ("an entry that asks for none takes any, as ever", f"clones: [{LIVE}]", WAY, True),
+    ("another way", GUARDED, LIVE, "10.0.0.6:443", (*OTHER_WAY, "with --connect-to 10.0.0.6:443")),
+    ("another port", GUARDED, LIVE, "10.0.0.5:80", (*OTHER_WAY, "with --connect-to 10.0.0.5:80")),
+    ("one of two ways", TWO_WAYS, LIVE, "10.0.0.6:443", None),
+    ("an entry that asks for none takes any, as ever", f"clones: [{LIVE}]", LIVE, WAY, None),
 ]
+
+
+@pytest.mark.parametrize(
+    ("why", "text", "target", "connect_to", "refusal"), LEAVE, ids=[row[0] for row in LEAVE]
+)
+def test_a_target_is_changed_only_if_it_is_listed_with_its_way(
+    tmp_path: Path, why: str, text: str, target: str, connect_to: str | None, refusal: tuple[str, ...] | None
+) -> None:
+    asked = settings(tmp_path, text, target=target, connect_to=connect_to)
+    if refusal is None:
+        require_consent(asked, "save-article")
+        return
+    with pytest.raises(ConsentError) as refused:
+        require_consent(asked, "save-article")
+    for part in refusal:
+        assert part in str(refused.value), why
 
 
 PATHS: list[tuple[str, str, str, str | None]] = [
@@ -76,26 +105,9 @@ def test_a_password_of_nobody_is_refused() -> None:
         _parsed(f"clones: [{{target: {LIVE}, password_file: b}}]")
 
 
-@pytest.mark.parametrize(("why", "text", "connect_to", "allowed"), LEAVE)
-def test_an_entry_may_ask_for_its_way(
-    tmp_path: Path, why: str, text: str, connect_to: str | None, allowed: bool
-) -> None:
-    asked = settings(tmp_path, text, connect_to=connect_to)
-    if allowed:
-        require_consent(asked, "save-article")
-        return
-    with pytest.raises(ConsentError) as refused:
-        require_consent(asked, "save-article")
-    said = str(refused.value)
-    assert LIVE in said, why
-    assert f"only with --connect-to {WAY}" in said
-    assert (f"with --connect-to {connect_to}" if connect_to else "without --connect-to") in said
-
-
 def with_account(folder: Path, text: str = "pw of the list\n") -> str:
     (folder / "secret").mkdir(exist_ok=True)
-    (folder / "secret" / "password").write_text(text)
-    (folder / "secret" / "password").chmod(0o600)
+    write_secret(folder / "secret" / "password", text)
     return GUARDED + "    user: anna\n    password_file: secret/password\n"
 
 
@@ -118,13 +130,15 @@ ACCOUNTS = [
 ]
 
 
-@pytest.mark.parametrize(("why", "given_", "environment", "is_"), ACCOUNTS)
+@pytest.mark.parametrize(
+    ("why", "given_", "environment", "account"), ACCOUNTS, ids=[row[0] for row in ACCOUNTS]
+)
 def test_the_account_of_an_entry(
-    tmp_path: Path, why: str, given_: dict[str, Any], environment: dict[str, str], is_: Credentials | None
+    tmp_path: Path, why: str, given_: dict[str, Any], environment: dict[str, str], account: Credentials | None
 ) -> None:
     asked = settings(tmp_path, with_account(tmp_path), **given_)
-    if is_:
-        assert credentials(asked, environment) == is_, why
+    if account:
+        assert credentials(asked, environment) == account, why
         return
     with pytest.raises(SettingsError, match="is missing"):
         credentials(asked, environment)
@@ -151,7 +165,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("why", "text"), TEXTS)
+@pytest.mark.parametrize(("why", "text"), TEXTS, ids=[row[0] for row in TEXTS])
 def test_an_entry_is_added_and_taken_out_again(tmp_path: Path, why: str, text: str) -> None:
     path = tmp_path / "sites.yml"
     path.write_text(text)
@@ -189,17 +203,8 @@ def _parsed(text: str) -> SiteConfig:
     return parse_model(text, "sites.yml", SiteConfig, "")
 
 
-URL = "http://127.0.0.1:8080"
-
-
 def account(**further: Any) -> AccountSettings:
     return AccountSettings(target=URL, **further)
-
-
-def secret(path: Path, text: str, mode: int = 0o600) -> Path:
-    path.write_text(text)
-    path.chmod(mode)
-    return path
 
 
 @pytest.mark.parametrize(
@@ -214,7 +219,7 @@ def test_accounts_come_from_the_environment(environment: dict[str, str], user: s
 
 
 def test_a_password_file_is_stronger_than_the_environment(tmp_path: Path) -> None:
-    path = secret(tmp_path / "password", "the first line\r\nanother\n")
+    path = write_secret(tmp_path / "password", "the first line\r\nanother\n")
     found = credentials(account(user="anna", password_file=path), {"PLIMSOLL_PASSWORD": "other"})
     assert found.password == "the first line"  # noqa: S105
 
@@ -223,20 +228,21 @@ def test_a_password_is_in_no_representation() -> None:
     assert "geheim" not in repr(Credentials("anna", "geheim"))
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
-def test_a_password_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
-    path = secret(tmp_path / "password", "pw", mode)
-    with pytest.raises(SettingsError, match="chmod 600"):
-        credentials(account(user="anna", password_file=path), {})
-
-
 @pytest.mark.parametrize(
-    ("text", "problem"), [("", "is empty"), ("\nsecond", "is empty"), (None, "cannot be read")]
+    ("text", "mode", "problem"),
+    [
+        ("", 0o600, "is empty"),
+        ("\nsecond", 0o600, "is empty"),
+        (None, 0, "cannot be read"),
+        *(("pw", mode, "chmod 600") for mode in (0o640, 0o604, 0o660, 0o601)),
+    ],
 )
-def test_a_password_file_without_one_is_refused(tmp_path: Path, text: str | None, problem: str) -> None:
+def test_a_password_file_that_is_empty_missing_or_open_to_others_is_refused(
+    tmp_path: Path, text: str | None, mode: int, problem: str
+) -> None:
     path = tmp_path / "password"
     if text is not None:
-        secret(path, text)
+        write_secret(path, text, mode)
     with pytest.raises(SettingsError, match=problem):
         credentials(account(user="anna", password_file=path), {})
 
@@ -246,33 +252,6 @@ def test_user_and_password_are_both_named_when_both_are_missing() -> None:
         credentials(account(), {})
     assert "PLIMSOLL_USER" in str(refused.value)
     assert "PLIMSOLL_PASSWORD" in str(refused.value)
-
-
-def config(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
-
-
-@pytest.mark.parametrize(
-    ("clones", "allowed", "says"),
-    [
-        ("clones: [http://127.0.0.1:8080]", True, "listed"),
-        ("clones:\n  - http://127.0.0.1:8080/\n  - http://other", True, "a slash makes no difference"),
-        ("clones: [http://127.0.0.1:8081]", False, "another port is another site"),
-        ("clones: [https://127.0.0.1:8080]", False, "another scheme is another site"),
-        ("clones: [http://127.0.0.1]", False, "no port is port 80"),
-        ("clones: []", False, "none is listed"),
-    ],
-)
-def test_a_target_is_changed_only_if_it_is_listed(
-    tmp_path: Path, clones: str, allowed: bool, says: str
-) -> None:
-    settings = ChangingSettings(target=URL, site_config=config(tmp_path / "sites.yml", clones))
-    if allowed:
-        require_consent(settings, "save-article")
-        return
-    with pytest.raises(ConsentError, match="--i-may-change-this-site"):
-        require_consent(settings, "save-article")
 
 
 @pytest.mark.parametrize(
@@ -287,25 +266,21 @@ def test_a_target_is_changed_only_if_it_is_listed(
         ("clones: [nonsense]", "clones.0"),
         ("- http://a", "must hold keys"),
         ("clones: http://a", "clones"),
+        (None, "cannot be read"),
     ],
 )
-def test_a_bad_list_of_clones_is_named(tmp_path: Path, text: str, problem: str) -> None:
-    settings = ChangingSettings(target=URL, site_config=config(tmp_path / "sites.yml", text))
+def test_a_bad_or_missing_list_of_clones_is_named(tmp_path: Path, text: str | None, problem: str) -> None:
+    asked = settings(tmp_path, text)
     with pytest.raises(SettingsError, match=problem):
-        require_consent(settings, "save-article")
+        require_consent(asked, "save-article")
 
 
 def test_the_default_list_is_read_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConsentError, match=r"plimsoll\.yml"):
         require_consent(ChangingSettings(target=URL), "save-article")
-    config(tmp_path / "plimsoll.yml", f"clones: [{URL}]")
+    (tmp_path / "plimsoll.yml").write_text(f"clones: [{URL}]")
     require_consent(ChangingSettings(target=URL), "save-article")
-
-
-def test_a_missing_list_that_was_asked_for_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be read"):
-        require_consent(ChangingSettings(target=URL, site_config=tmp_path / "none.yml"), "save-article")
 
 
 def test_saying_so_is_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
