@@ -51,7 +51,7 @@ const KINDS = [
   ['editor', named('wp-admin/post(-new)?\\.php')],
   ['media', named('wp-admin/(media-new|upload)\\.php')],
   ['dashboard', named('wp-admin/(index\\.php)?$')],
-  ['post', named('(?!wp-)[^.?#]+$')], // however its permalinks look
+  ['article', named('(?!wp-)[^.?#]+$')], // however its permalinks look
 ];
 
 export default async function () {
@@ -100,7 +100,7 @@ class Day {
           posts = await publicPages(this);
         },
       ],
-      ['read a post', async () => this.readOne(posts)],
+      ['read an article', async () => this.readOne(posts)],
       ['log in', async () => this.logIn()],
       ['dashboard', async () => this.go(`${site.front}wp-admin/index.php`, 'dashboard')],
       ['open editor', async () => this.timed('editor_ready', () => openEditor(this))],
@@ -128,7 +128,7 @@ class Day {
       [
         'view article',
         async () => {
-          if (article) await this.go(article, 'post');
+          if (article) await this.go(article, 'article');
         },
       ],
       ['upload', async () => this.upload()],
@@ -177,7 +177,7 @@ class Day {
   async readOne(posts) {
     for (const [i, post] of posts.entries()) {
       try {
-        await this.go(post, 'post');
+        await this.go(post, 'article');
         return;
       } catch (error) {
         if (error.kind !== 'http_error' || i === posts.length - 1) throw error;

@@ -209,7 +209,7 @@ class UpgradeWordpress(ScenarioUser):
 
 
 def front_pages(site: SiteClient) -> list[str]:
-    """Return the front page, and the newest post and the feed where the site names them."""
+    """Return the front page, and the newest article and the feed where the site names them."""
 
     def post() -> Any:
         return site.get("visit", rest_address(ANYWHERE, "wp/v2/posts", _NEWEST)).data[0]["link"]

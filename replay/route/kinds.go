@@ -61,8 +61,9 @@ var kinds = [...]kind{
 	{name: "cron", files: []string{"wp-cron.php", "cron.php", "job.php"}},
 	{name: "xmlrpc", files: []string{"xmlrpc.php"}},
 	{name: "comment", files: []string{"wp-comments-post.php", "wp-trackback.php"}},
+	{name: "article"},
 	{
-		name:  "post",
+		name:  "posting",
 		files: []string{"posting.php", "newreply.php", "newthread.php", "add-reply", "post-thread"},
 	},
 	{name: "attachment", files: []string{"attachment.php"}, folders: []string{"attachments"}},
@@ -174,7 +175,7 @@ func frontPage(query []byte) string {
 	case hasParam(query, "rest_route="), hasParam(query, "wc-ajax="):
 		return "rest"
 	case hasParam(query, "p="):
-		return "post"
+		return "article"
 	case hasParam(query, "attachment_id="):
 		return "attachment"
 	case hasPrefix(query, "threads/"):
@@ -225,7 +226,7 @@ func byFolder(path []byte) string {
 	case contains(path, "/download/file.php"): // phpBB
 		return "attachment"
 	case dated(path):
-		return "post"
+		return "article"
 	}
 	p := path
 	for _, root := range [...]string{"/index.php", "/community", "/forums", "/forum", "/board"} {

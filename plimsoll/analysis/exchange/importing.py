@@ -508,10 +508,10 @@ _RULES = tuple(
         (r"^/(login|logout|register)\b", "login"),
         (r"^/search(/|$)", "search"),
         (r"^/(api|graphql)(/|$)", "api"),
-        (r"^/\d{4}/\d{2}/", "post"),
+        (r"^/\d{4}/\d{2}/", "article"),
     )
 )
-_QUERIES = (("s=", "search"), ("rest_route=", "rest"), ("feed=", "feed"), ("p=", "post"))
+_QUERIES = (("s=", "search"), ("rest_route=", "rest"), ("feed=", "feed"), ("p=", "article"))
 _SEGMENT = re.compile(r"[a-z][a-z_-]{0,23}")
 
 

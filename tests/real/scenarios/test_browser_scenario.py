@@ -21,7 +21,7 @@ from tests.support.site import PASSWORD, Site
 
 STEPS = (
     "front page",
-    "read a post",
+    "read an article",
     "log in",
     "dashboard",
     "open editor",
@@ -101,7 +101,7 @@ def the_day_was_whole(
         >= counted["browser_http_req_failed"]["passes"] + counted["browser_http_req_failed"]["fails"]
     )
     measures = summary["measures"]
-    for kind in ("front page", "post", "login", "dashboard", "editor", "media"):
+    for kind in ("front page", "article", "login", "dashboard", "editor", "media"):
         for vital in ("ttfb", "fcp", "lcp", "page_load"):
             assert measures[f"{vital}: {kind}"]["count"] >= 1, (vital, kind)
     assert measures["cls: editor"]["unit"] == "score"

@@ -509,7 +509,7 @@ KINDS = [
     ("/wp-admin/admin-ajax.php", "admin-ajax"),
     ("/wp-admin/load-scripts.php?c=1", "css-js"),
     ("/wp-json/wp/v2/posts/12", "rest"),
-    ("/2024/05/a-post/", "post"),
+    ("/2024/05/a-post/", "article"),
     ("/wp-content/uploads/2024/05/a.JPG", "image"),
     ("/wp-content/themes/x/style.css?ver=1", "css-js"),
     ("/static/download.tar.gz", "download"),
