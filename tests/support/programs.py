@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FIXTURES = ROOT / "tests" / "fixtures"
+ACCESS_LOG = ROOT / "examples" / "access.log"
 REPLAY = ROOT / "bin" / "replay"
 PLIMSOLL = ROOT / ".venv" / "bin" / "plimsoll"
 LONGEST_S = 1200  # a measure of nothing: it only ends what hangs
@@ -99,16 +100,20 @@ def jars(pom: Path, folder: Path) -> str:
     return f"{folder}/*"
 
 
-def killed(words: Sequence[str | Path], after_s: float) -> bool:
+def killed(words: Sequence[str | Path], after_s: float, program: Sequence[str | Path] = (PLIMSOLL,)) -> bool:
     """Run plimsoll and kill it after that time; whether it still ran."""
     process = subprocess.Popen(
-        [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        [*program, *words],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(after_s)
     still = process.poll() is None
     process.kill()
-    process.wait()
+    assert process.wait() == 0 or still, "it ended by itself, and not well"
     return still
 
 

@@ -3,6 +3,7 @@
 import getpass
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -177,6 +178,23 @@ class Nginx:
         """Ends the server when it has written its log."""
         self.process.terminate()
         self.process.wait()
+
+
+# A line of examples/access.log, read without Plimsoll's parser; nginx escapes alike in both logs.
+_LINE = re.compile(r'^\S+ - - \[[^]]*\] "((?:GET|HEAD) \S+ HTTP/1\.[01])" \d+ \d+ "(.*)" "(.*)"$')
+Asked = tuple[str, str, str]  # request line, referer, user agent
+
+
+def logged(path: Path) -> list[Asked | None]:
+    """What each line of the old log asked for, by path; None where it cannot be replayed."""
+    found = [_LINE.match(line) for line in path.read_text().splitlines()]
+    return [(re.sub(r" http://[^/ ]+", " ", m[1]), m[2], m[3]) if m else None for m in found]
+
+
+def received(path: Path) -> list[tuple[float, Asked]]:
+    """Instant in seconds and request of each line of an `Nginx`'s log."""
+    rows = [line.split("\t") for line in path.read_text().splitlines()]
+    return [(float(row[0]), (row[1], row[2], row[3])) for row in rows]
 
 
 Answer = Callable[[socket.socket, bytes], None]

@@ -15,9 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.namespaces import Network, network, segments
-from tests.real.replay.test_nginx import LOG, logged, received
-from tests.support.programs import LONGEST_S, PLIMSOLL, ROOT, Replay, need, open_to_all, wait_for
-from tests.support.servers import Nginx
+from tests.support.programs import ACCESS_LOG, LONGEST_S, PLIMSOLL, ROOT, Replay, need, open_to_all, wait_for
+from tests.support.servers import Nginx, logged, received
 
 K6 = ROOT / "bin" / "k6-plimsoll"
 K6_RUN = (str(K6), "run", "--quiet", "--no-usage-report", "--address", "")
@@ -53,7 +52,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Network, Ngi
 
 
 def options(target: str, out: Path, **more: object) -> str:
-    return json.dumps({"logs": str(LOG), "target": target, "out": str(out), "speed": 20, **more})
+    return json.dumps({"logs": str(ACCESS_LOG), "target": target, "out": str(out), "speed": 20, **more})
 
 
 def begin(
@@ -119,7 +118,7 @@ def four(net: Network, server: Nginx, tmp_path: Path, **more: object) -> list[su
 
 
 def test_one_instance_replays_as_bin_replay_does(nginx: Nginx, replay: Replay, tmp_path: Path) -> None:
-    told = replay(str(LOG), "--target", nginx.url, "--speed", "20", "--warmup", "2s")
+    told = replay(str(ACCESS_LOG), "--target", nginx.url, "--speed", "20", "--warmup", "2s")
     assert told.returncode == 0, told.stderr
     inside = begin(tmp_path / "one.js", options(nginx.url, tmp_path / "k6", warmup="2s"))
     said, _ = inside.communicate(timeout=300)
@@ -165,7 +164,7 @@ def test_four_instances_are_the_log_once_on_one_schedule(
     server.stop()
     shards = [run_of(tmp_path / "shards", index) for index in range(4)]
 
-    old = logged(LOG)
+    old = logged(ACCESS_LOG)
     assert Counter(key for _, key in received(server.log)) == Counter(key for key in old if key)
 
     parts = [schedule(shard) for shard in shards]
@@ -190,7 +189,7 @@ def test_four_instances_are_the_log_once_on_one_schedule(
     assert schedule(tmp_path / "merged") == union
 
     # One that replays all of it has the same schedule, to the nanosecond.
-    alone = replay(str(LOG), "--target", nginx.url, "--speed", "20")
+    alone = replay(str(ACCESS_LOG), "--target", nginx.url, "--speed", "20")
     assert alone.returncode == 0, alone.stderr
     assert schedule(tmp_path / "results" / "latest") == union
 

@@ -1,52 +1,33 @@
 """A replay against a real nginx: its new access log must be the old one again."""
 
-import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 
-from tests.support.programs import ROOT, Replay
-from tests.support.servers import Nginx
-
-LOG = ROOT / "examples" / "access.log"
-# Independent of Plimsoll's parser: what nginx escaped in the old log it escapes in the new one alike.
-LINE = re.compile(r'^\S+ - - \[[^]]*\] "((?:GET|HEAD) \S+ HTTP/1\.[01])" \d+ \d+ "(.*)" "(.*)"$')
-
-Key = tuple[str, str, str]  # request line, referer, user agent
-
-
-def logged(path: Path) -> list[Key | None]:
-    """What each line of the old log asked for, by path; None where it cannot be replayed."""
-    found = [LINE.match(line) for line in path.read_text().splitlines()]
-    return [(re.sub(r" http://[^/ ]+", " ", m[1]), m[2], m[3]) if m else None for m in found]
-
-
-def received(path: Path) -> list[tuple[float, Key]]:
-    """Instant in seconds and request of each line of the new log."""
-    rows = [line.split("\t") for line in path.read_text().splitlines()]
-    return [(float(row[0]), (row[1], row[2], row[3])) for row in rows]
+from tests.support.programs import ACCESS_LOG, Replay
+from tests.support.servers import Asked, Nginx, logged, received
 
 
 def test_the_new_log_is_the_old_one_and_keeps_the_schedule(
     nginx: Nginx, replay: Replay, tmp_path: Path
 ) -> None:
-    done = replay(str(LOG), "--target", nginx.url, "--speed", "5")
+    done = replay(str(ACCESS_LOG), "--target", nginx.url, "--speed", "5")
     assert done.returncode == 0, done.stderr
     nginx.stop()
 
-    old = logged(LOG)
+    old = logged(ACCESS_LOG)
     new = received(nginx.log)
     assert Counter(key for _, key in new) == Counter(key for key in old if key)
 
     # When each kind of request arrived, against when it was due.
     requests = np.load(tmp_path / "results" / "latest" / "requests.npy")
-    due: dict[Key, list[float]] = defaultdict(list)
+    due: dict[Asked, list[float]] = defaultdict(list)
     for due_ns, line in zip(requests["due_ns"].tolist(), requests["line"].tolist(), strict=True):
         key = old[line - 1]
         assert key
         due[key].append(due_ns / 1e9)
-    arrived: dict[Key, list[float]] = defaultdict(list)
+    arrived: dict[Asked, list[float]] = defaultdict(list)
     for instant, key in new:
         arrived[key].append(instant)
     pairs = [pair for key in due for pair in zip(sorted(due[key]), sorted(arrived[key]), strict=True)]
@@ -61,7 +42,7 @@ def test_the_new_log_is_the_old_one_and_keeps_the_schedule(
 
 
 def test_each_client_has_its_own_connections(nginx: Nginx, replay: Replay) -> None:
-    done = replay(str(LOG), "--target", nginx.url, "--speed", "10", "--limit", "2000")
+    done = replay(str(ACCESS_LOG), "--target", nginx.url, "--speed", "10", "--limit", "2000")
     assert done.returncode == 0, done.stderr
     nginx.stop()
     agents: dict[str, set[str]] = defaultdict(set)
