@@ -35,19 +35,19 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Experiment": {
         "init": ("plimsoll.init:init", "Ask five questions; write a lab.yml and a gates.yml."),
         "check": (
-            "plimsoll.lab.experiment.check:check",
+            "plimsoll.lab.experiment.commands:check",
             "Check lab.yml and its machines, or print each step.",
         ),
         "run": (
-            "plimsoll.lab.experiment.experiment:run",
+            "plimsoll.lab.experiment.commands:run",
             "Run an experiment: each scenario on each backend.",
         ),
         "status": (
-            "plimsoll.lab.experiment.status.status:status",
+            "plimsoll.lab.experiment.commands:status",
             "Show what an experiment does now, and when it ends.",
         ),
         "clean": (
-            "plimsoll.lab.experiment.clean:clean",
+            "plimsoll.lab.experiment.commands:clean",
             "Remove what a killed experiment left behind.",
         ),
         "schedule": (
@@ -110,7 +110,7 @@ _COMMANDS = {name: entry for commands in GROUPS.values() for name, entry in comm
 # The models of all files, by the usual name of each; loaded when asked for.
 FILES = {
     "gates.yml": "plimsoll.analysis.compare.gates:Gates",
-    "hosts.yml": "plimsoll.lab.hosts:HostsFile",
+    "hosts.yml": "plimsoll.lab.hosts.hostsfile:HostsFile",
     "lab.yml": "plimsoll.lab.experiment.labfile:Lab",
     "plimsoll.yml": "plimsoll.scenarios.running.clonelist:SiteConfig",
 }

@@ -27,7 +27,7 @@ from plimsoll.lab.experiment import labfile
 from plimsoll.lab.experiment.status.watch import Status
 from plimsoll.lab.fileio.fio import FsyncMatrix
 from plimsoll.lab.fileio.measure import COLUMNS, FSYNC_COLUMNS
-from plimsoll.lab.hosts import HostSettings
+from plimsoll.lab.hosts.hostsfile import HostSettings
 from plimsoll.lab.observers import OBSERVERS, ObserverSettings
 from plimsoll.lab.observers.observer import Observer
 from plimsoll.lab.saturators import SATURATORS

@@ -10,26 +10,6 @@ import click
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import parse_duration_s
-from plimsoll.init.answers import (
-    OWN,
-    Limits,
-    Log,
-    Site,
-    parse_limits,
-    parse_name,
-    read_disks,
-    read_log,
-    read_site,
-)
-from plimsoll.init.experiment import (
-    GATES_FILE,
-    LAB_FILE,
-    Answers,
-    Lengths,
-    estimate_s,
-    lengths,
-    write_experiment,
-)
 
 Answer = TypeVar("Answer")
 LIMITS = "10% errors=0.1%"
@@ -37,7 +17,7 @@ DURATION = "2h"
 
 _QUESTIONS = {
     "--log": "Which log? A path, or a pattern such as '/var/log/nginx/access.log*'; it is only read.",
-    "--site": f"Which site? `{OWN}`: the WordPress of make site, which the lab clones onto each disk. Or the "
+    "--site": "Which site? `own`: the WordPress of make site, which the lab clones onto each disk. Or the "
     "base URL of a clone that exists on each disk: http://10.0.0.5 http://10.0.0.6",
     "--disks": "Which disks? The present one first, each as NAME=/folder/on/it: sata=/rust/lab "
     "nvme=/tank/lab. For existing clones the name alone is enough.",
@@ -88,6 +68,19 @@ def init(
 
     Exit codes: 0 both files are written; 2 an answer is wrong, or a file exists.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.init.answers import (
+        OWN,
+        Limits,
+        Log,
+        Site,
+        parse_limits,
+        parse_name,
+        read_disks,
+        read_log,
+        read_site,
+    )
+    from plimsoll.init.experiment import Answers, Lengths, estimate_s, lengths, write_experiment
+
     _refuse_existing(folder)
     asker = _Asker(
         {"--log": log, "--site": site, "--disks": disks, "--duration": duration, "--limits": limits}
@@ -171,6 +164,8 @@ def _ask(flag: str, read: Callable[[str], Answer], default: str | None) -> Answe
 
 
 def _refuse_existing(folder: Path) -> None:
+    from plimsoll.init.experiment import GATES_FILE, LAB_FILE
+
     there = [
         str(folder / name)
         for name in (LAB_FILE, GATES_FILE)

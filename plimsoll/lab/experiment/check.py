@@ -1,20 +1,14 @@
-"""`plimsoll check`: whether an experiment can start: what its machines lack, and what does not fit."""
+"""Whether an experiment can start: what its machines lack, and what does not fit."""
 
 import asyncio
 import contextlib
-import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-import click
-
-from plimsoll.common.hostile import printable
 from plimsoll.common.programs import project
-from plimsoll.common.units import counted, listed
+from plimsoll.common.units import listed
 from plimsoll.lab.clones import find_driver
 from plimsoll.lab.clones.clone import CloneContext
 from plimsoll.lab.disks import find_disk_kind as disk_kind
@@ -22,16 +16,12 @@ from plimsoll.lab.disks.caches import can_be_cold
 from plimsoll.lab.errors import LabError, MachineError, last_words
 from plimsoll.lab.experiment.design import (
     Variant,
-    left_out,
     measured_rigs,
-    plan_runs,
     preconditioned_rigs,
     variants,
 )
 from plimsoll.lab.experiment.labfile import LOCAL, Backend, Lab
 from plimsoll.lab.experiment.machines import AskedOnce, Machines, lock_check
-from plimsoll.lab.experiment.plan import print_plan, summarize
-from plimsoll.lab.experiment.problems import read_checked
 from plimsoll.lab.experiment.rig import Rig, StepGroup, build_rig
 from plimsoll.lab.experiment.scenarios import find_problems_here
 from plimsoll.lab.fileio.precondition import parse_numbers
@@ -54,57 +44,6 @@ until [ -e "$here" ]; do here=$(dirname -- "$here"); done
 printf '%s\\n' "$here" && df -P -T -B1 -- "$here" | sed 1d"""
 _DF = re.compile(r"(?P<source>.*?)\s+(?P<type>\S+)\s+[0-9]+\s+[0-9]+\s+(?P<free>[0-9]+)\s+\S+\s+(?P<at>/.*)")
 _MEMORY = re.compile(r"(?m)^MemTotal:\s*([0-9]+) kB")
-
-
-@click.command()
-@click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
-@click.option(
-    "--plan",
-    "with_plan",
-    is_flag=True,
-    help="Print instead, in order, every command with which `plimsoll run` would change something.",
-)
-@click.option("--no-probe", is_flag=True, help="Check only the file; contact no machine.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
-@click.pass_context
-def check(ctx: click.Context, file: Path, with_plan: bool, no_probe: bool, as_json: bool) -> None:
-    """Check lab.yml, and that its machines have what it needs. Changes nothing.
-
-    \b
-    Examples:
-        plimsoll check examples/one-machine.yml
-        plimsoll check --no-probe lab.yml
-        plimsoll check --plan examples/one-machine.yml | less
-        plimsoll check --plan lab.yml --json | jq '.chapters[].says'
-
-    A plan has what the machines answer now (is there OpenZFS? what is tuned?). In it, `${name}` stands for
-    what only the run itself will know: the device that losetup chooses, the folder of a run.
-
-    Exit codes: 0 the experiment can start; 1 something is missing or in the way; 2 the file is wrong.
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    found, kinds = read_checked(file)
-    if with_plan:
-        if no_probe:
-            raise click.UsageError(
-                "--no-probe: cannot be combined with --plan, which asks the machines.", ctx
-            )
-        print_plan(found, kinds, as_json)
-        return
-    seen = ProbeResult() if no_probe else asyncio.run(probe_machines(found))
-    problems = seen.problems
-    if found.notify and (silence := found.notify.silence(os.environ)):
-        seen.cautions.append(silence)
-    if as_json:
-        click.echo(json.dumps(asdict(seen) | {"runs": len(plan_runs(found))}, indent=2))
-    else:
-        for problem in problems:
-            click.echo(printable(problem, 2000))
-        for caution in seen.cautions:
-            click.echo(printable(f"Caution: {caution}.", 2000))
-        for sentence in left_out(found):
-            click.echo(f"{sentence}.")
-        click.echo(summarize(found) if not problems else f"{counted(len(problems), 'problem')}.")
-    ctx.exit(1 if problems else 0)
 
 
 @dataclass

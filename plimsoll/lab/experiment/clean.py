@@ -1,61 +1,21 @@
-"""`plimsoll clean`: what experiments of one name left, found and removed: by name, never by memory."""
+"""What experiments of one name left, found and removed: by name, never by memory."""
 
-import asyncio
 import contextlib
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from pathlib import Path
-
-import click
+from dataclasses import dataclass
 
 from plimsoll.common.errors import PlimsollError
-from plimsoll.common.hostile import printable
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import Variant, rigs_in
 from plimsoll.lab.experiment.folder import folders
 from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.machines import Machines, lock_machine
 from plimsoll.lab.experiment.notices import LogLine
-from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.experiment.rig import build_rig
 from plimsoll.lab.machine import Machine
 from plimsoll.lab.names import Label
 from plimsoll.lab.tuning import JournalPlace, put_back
 from plimsoll.lab.tuning.apply import find_journals
-
-
-@click.command()
-@click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
-@click.option("--list", "list_only", is_flag=True, help="List what is there, and remove nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
-@click.pass_context
-def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> None:
-    """Remove what experiments of this name left behind: clones, disks, mounts, processes, tuning.
-
-    \b
-    Examples:
-        plimsoll clean lab.yml --list
-        plimsoll clean lab.yml
-
-    The lab finds them by their names, which begin with plimsoll-NAME--, below its own folder. It touches
-    nothing else; finished runs and the golden copy of the site stay.
-
-    Exit codes: 0 nothing is left; 1 something is left; 2 the file is wrong.
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    found = read_lab(file)
-    left = asyncio.run(
-        remove_leftovers(found, not list_only, lambda text: click.echo(printable(text, 2000), err=True))
-    )
-    if as_json:
-        click.echo(json.dumps({"left": [asdict(one) for one in left]}, indent=2))
-    else:
-        for one in left:
-            for what in one.what:
-                click.echo(printable(f"{one.backend} on {one.machine}: {what}", 2000))
-        if not left:
-            click.echo("Nothing is left.")
-    ctx.exit(1 if left else 0)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`plimsoll run`: an experiment, from its start or where it was left to its report."""
+"""An experiment, from its start or where it was left to its report."""
 
 import asyncio
 import contextlib
@@ -11,14 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
-
 from plimsoll.analysis.report.report import make_report
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.files import append_line
 from plimsoll.common.hostile import printable
-from plimsoll.common.notify import channel_options
-from plimsoll.common.progress import LiveFigures, is_shown, metrics_options, progress_option
+from plimsoll.common.progress import LiveFigures, is_shown
 from plimsoll.common.units import counted
 from plimsoll.lab.clones import find_driver
 from plimsoll.lab.errors import LabError
@@ -35,12 +32,11 @@ from plimsoll.lab.experiment.folder import (
     ExperimentFolder,
     NoExperimentError,
     find_experiment,
-    make_folder,
     set_aside_label,
 )
 from plimsoll.lab.experiment.labfile import REPLAY, Lab
 from plimsoll.lab.experiment.machines import Lock, Machines, lock_machine
-from plimsoll.lab.experiment.notices import LogLine, Notices, RunResult, failure_result, open_notices
+from plimsoll.lab.experiment.notices import LogLine, Notices, RunResult, open_notices
 from plimsoll.lab.experiment.problems import read_checked, read_lab
 from plimsoll.lab.experiment.rig import Rig, build_rigs, rigs_by_variant
 from plimsoll.lab.experiment.run import Run
@@ -56,80 +52,7 @@ from plimsoll.scenarios import find_scenario
 from plimsoll.scenarios.k6.build import k6_program
 
 
-@click.command()
-@click.argument("file", metavar="[LAB.yml]", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Continue the last experiment: the one of that file's name, the one in that folder, or the last in "
-    "results/.",
-)
-@click.option(
-    "--retry-set-aside",
-    is_flag=True,
-    help="As --resume, and try again what was set aside.",
-)
-@click.option(
-    "--extend",
-    is_flag=True,
-    help="As --resume, with the repeats, backends and scenarios that were added to LAB.yml.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
-@progress_option
-@metrics_options
-@channel_options
-@click.pass_context
-def run(
-    ctx: click.Context,
-    /,
-    file: Path | None,
-    resume: bool,
-    retry_set_aside: bool,
-    extend: bool,
-    as_json: bool,
-    progress: bool | None,
-    metrics: str | None,
-    metrics_remote: bool,
-    **channels: Any,
-) -> None:
-    """Run an experiment: clone the site onto each backend, run every scenario there, and write the report.
-
-    \b
-    Examples:
-        plimsoll run examples/one-machine.yml
-        plimsoll run --resume
-        plimsoll run --resume results/one-machine-20261121T040512Z
-        plimsoll run --extend examples/one-machine.yml
-
-    Each finished run is kept. After Ctrl-C, kill -9 or a power failure, --resume removes what was left behind
-    and continues with the next run.
-
-    Exit codes: 0 all runs are finished; 1 some are not, or it was interrupted; 2 lab.yml is wrong, or it
-    cannot start.
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    try:
-        live = LiveFigures(metrics, metrics_remote)
-        if resume or retry_set_aside or extend:
-            folder, lab = _find_begun(file, extend)
-        elif file is None:
-            example = "plimsoll run examples/one-machine.yml"
-            raise SettingsError(f"LAB.yml: is missing: name the experiment: {example}")
-        else:
-            lab, _ = read_checked(file)  # before a folder is made
-            folder = make_folder(lab)
-        result = _run(folder, lab, file, retry_set_aside, live, progress, channels)
-    except PlimsollError as error:
-        if as_json:
-            click.echo(failure_result(error).model_dump_json(indent=2))
-        raise
-    if as_json:
-        click.echo(result.model_dump_json(indent=2))
-    elif result.exit_reason != "interrupted":
-        click.echo("\n".join(_summary(result)))
-    ctx.exit(0 if result.exit_reason == "finished" else 1)
-
-
-def _run(
+def carry_out(
     folder: ExperimentFolder,
     lab: Lab,
     file: Path | None,
@@ -173,7 +96,7 @@ def _run(
     return result
 
 
-def _find_begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
+def find_begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
     """Return the experiment to continue, with `extend` as the file says by now. Raises SettingsError."""
     if extend and (file is None or file.is_dir()):
         raise SettingsError("--extend: takes the changed LAB.yml: plimsoll run --extend LAB.yml")
@@ -228,7 +151,8 @@ def _write_report(folder: ExperimentFolder) -> str | None:
     return str(path)
 
 
-def _summary(result: RunResult) -> list[str]:
+def summary(result: RunResult) -> list[str]:
+    """Return what the command prints at the end, in lines. Pure."""
     total = len(result.finished) + len(result.not_done)
     runs = Path(result.directory or "") / RUNS_FOLDER
     lines = [f"{len(result.finished)} of {total} runs are finished, in {runs}."]

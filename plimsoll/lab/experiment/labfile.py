@@ -17,7 +17,7 @@ from plimsoll.lab.fileio.fio import FsyncMatrix
 from plimsoll.lab.fileio.measure import BenchCases
 from plimsoll.lab.fileio.precondition import PreconditionSettings
 from plimsoll.lab.fileio.sysbench import Matrix
-from plimsoll.lab.hosts import HostSettings, Name
+from plimsoll.lab.hosts.hostsfile import HostSettings, Name
 from plimsoll.lab.names import Folder, LabName, StrictModel, explained_in
 from plimsoll.lab.observers import AnyObserving, WithOwnKeys
 from plimsoll.lab.saturators import AnySaturator

@@ -3,27 +3,13 @@
 `plimsoll fileio` measures it on this machine; `fileio` in lab.yml on an experiment's.
 """
 
-import asyncio
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
-from plimsoll.common.errors import SettingsError
-from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
-from plimsoll.common.validation import Problem, problems_of
-from plimsoll.lab.fileio.fio import PRESETS, FsyncMatrix, FsyncSettings
-from plimsoll.lab.fileio.measure import Settings, cache_caution, make_bench, measure_cells, table
-from plimsoll.lab.fileio.sysbench import THREADS, FileioSettings, Matrix
-from plimsoll.lab.machine import LocalMachine
-from plimsoll.rundir.volumes import AnyCell
-
-_LISTS = ("threads", "tests", "calls", "engines", "block_sizes")
-_OF_FSYNC = tuple(name for name in FsyncMatrix.model_fields if name not in Matrix.model_fields)
 
 
 @click.command()
@@ -35,7 +21,7 @@ _OF_FSYNC = tuple(name for name in FsyncMatrix.model_fields if name not in Matri
 @click.option(
     "--threads",
     metavar="N,N…",
-    help=f"Numbers of threads to measure with.  [default: {','.join(map(str, THREADS))}; with --fsync: 1,8]",
+    help="Numbers of threads to measure with.  [default: 1,8,12,16,20,24,32; with --fsync: 1,8]",
 )
 @click.option(
     "--tests", metavar="T,T…", help="Tests to run.  [default: all five of sysbench's; with --fsync: seqwr]"
@@ -52,7 +38,7 @@ _OF_FSYNC = tuple(name for name in FsyncMatrix.model_fields if name not in Matri
 @click.option("--block-sizes", metavar="S,S…", help="Sizes of a write.  [default: 4K,16K]")
 @click.option(
     "--preset",
-    type=click.Choice(list(PRESETS)),
+    type=click.Choice(["etcd"]),
     help="Measure with this recipe only. By default it is the first cell.",
 )
 @click.option(
@@ -97,10 +83,15 @@ def fileio(
 
     Exit codes: 0 all cells are measured; 1 interrupted; 2 wrong usage, or sysbench or fio failed.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    import asyncio
+
+    from plimsoll.lab.fileio.asked import check_settings, measure
+    from plimsoll.lab.fileio.measure import make_bench, table
+
     settings = check_settings(directory, given, fsync=fsync)
     try:
         with progress_bar(make_bench(settings).program, "cells", is_shown(progress)) as show:
-            cells = asyncio.run(_measure(settings, out, resume, show))
+            cells = asyncio.run(measure(settings, out, resume, show))
     except KeyboardInterrupt:
         click.echo(f"Interrupted. Finished cells are in {out}: continue with --resume.", err=True)
         ctx.exit(1)
@@ -108,51 +99,3 @@ def fileio(
         click.echo(json.dumps({"format": 1, "cells": [cell.as_json() for cell in cells]}, indent=2))
     else:
         click.echo(table(cells))
-
-
-async def _measure(
-    settings: Settings, out: Path, resume: bool, show: Callable[[int, int], None]
-) -> list[AnyCell]:
-    machine = LocalMachine()
-    try:
-        if isinstance(settings, FileioSettings):
-            caution = cache_caution(settings, await machine.read_text("/proc/meminfo"))
-            if caution:
-                click.echo(f"Caution: {printable(caution, 1000)}", err=True)
-        return await measure_cells(machine, settings, out, resume=resume, on_progress=show)
-    finally:
-        await machine.close()
-
-
-def check_settings(
-    directory: Path, given: Mapping[str, Any], *, fsync: bool = False
-) -> FileioSettings | FsyncSettings:
-    """Return checked settings; lists come as `1,8`. Raises SettingsError with all problems."""
-    values = {name: value for name, value in given.items() if value is not None}
-    for name in _LISTS:
-        if name in values:
-            values[name] = [part.strip() for part in values[name].split(",") if part.strip()]
-    alien = [] if fsync else [name for name in _OF_FSYNC if name in values]
-    said = [f"--{_option_name(name)}: goes with --fsync: add that, or leave it out" for name in alien]
-    model = FsyncSettings if fsync else FileioSettings
-    kept = {name: value for name, value in values.items() if name not in alien}
-    try:
-        settings = model.model_validate(kept | {"directory": str(directory.resolve())})
-    except ValidationError as error:
-        problems = problems_of(error)
-        # A list whose items are refused counts as too short as well: that is not a problem of its own.
-        items = {_option(one) for one in problems if len(one.at) > 1}
-        refused = [one for one in problems if len(one.at) > 1 or _option(one) not in items]
-        said += [f"--{_option(one)}: {one.text if one.at else _option_name(one.text)}" for one in refused]
-    if said:
-        raise SettingsError("\n".join(said))
-    return settings
-
-
-def _option(problem: Problem) -> str:
-    """Return the option that is at fault; of a preset with others beside it, that."""
-    return _option_name(str(problem.at[0])) if problem.at else "preset"
-
-
-def _option_name(name: str) -> str:
-    return name.replace("_", "-")

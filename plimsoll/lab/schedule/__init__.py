@@ -1,38 +1,21 @@
 """Nightly regression runs of a lab.yml: `plimsoll schedule`, by a systemd timer or by cron."""
 
 import json
-import os
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from plimsoll.common.commands import CommandGroup
-from plimsoll.common.errors import PlimsollError, SettingsError
+from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.lab.experiment.problems import read_checked
-from plimsoll.lab.schedule import installation, night
-from plimsoll.lab.schedule.installation import (
-    InstalledSchedule,
-    Kind,
-    Schedule,
-    ScheduleFolders,
-    check_name,
-    cron_lines,
-    explain_missing,
-    read_schedule,
-    schedule_folders,
-    unit_texts,
-)
-from plimsoll.lab.schedule.nights import find_status as status_of
-from plimsoll.lab.schedule.nights import is_night_running, lingering, schedule_json, schedule_lines, when
-from plimsoll.lab.schedule.timers import parse_calendar
 from plimsoll.lab.steps.step import LocalStep, as_shell
+
+if TYPE_CHECKING:
+    from plimsoll.lab.schedule.installation import Kind
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _LONGEST = 4000
@@ -100,7 +83,7 @@ def install(
     name: str | None,
     at: str | None,
     on_calendar: str | None,
-    kind: Kind | None,
+    kind: "Kind | None",
     out: str,
     history: str | None,
     resume_missed: bool,
@@ -118,8 +101,14 @@ def install(
 
     Exit codes: 0 it is installed; 2 LAB.yml or an option is wrong, or systemd or cron refuses.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.lab.schedule import installation
+    from plimsoll.lab.schedule.installation import cron_lines, schedule_folders, unit_texts
+    from plimsoll.lab.schedule.nights import find_status as status_of
+    from plimsoll.lab.schedule.nights import lingering, when
+    from plimsoll.lab.schedule.wanted import install_whole, read_wanted
+
     place = schedule_folders(state)
-    wanted = _read_schedule(file, name, at, on_calendar, kind, out, history, resume_missed, options, dry_run)
+    wanted = read_wanted(file, name, at, on_calendar, kind, out, history, resume_missed, options, dry_run)
     try:
         texts = (
             cron_lines(wanted, place) if wanted.kind == "cron" else list(unit_texts(wanted, place).values())
@@ -131,7 +120,7 @@ def install(
         found = replace(found, crontab="")
     todo = installation.plan_install(wanted, place, found)
     if not dry_run:
-        _install_whole(todo, wanted, place, found)
+        install_whole(todo, wanted, place, found)
     if as_json:
         data = {"name": wanted.name, "installed": not dry_run, "kind": wanted.kind, "written": texts}
         click.echo(json.dumps(data | {"steps": [as_shell(step) for step in todo]}, indent=2))
@@ -148,63 +137,6 @@ def install(
         click.echo(f"Results: {wanted.out}")
         for warning in lingering(wanted):
             click.echo(f"Warning: {warning}", err=True)
-
-
-def _read_schedule(
-    file: Path,
-    name: str | None,
-    at: str | None,
-    on_calendar: str | None,
-    kind: Kind | None,
-    out: str,
-    history: str | None,
-    resume_missed: bool,
-    options: tuple[str, ...],
-    dry_run: bool,
-) -> Schedule:
-    """Return the timer that `install` is asked for. Raises SettingsError with all problems."""
-    problems: list[str] = []
-    label, calendar = "", "03:00"
-    try:
-        label = read_checked(file)[0].name
-    except PlimsollError as error:
-        problems += str(error).splitlines()
-    if at is not None and on_calendar is not None:
-        problems.append("--at: cannot be combined with --on-calendar; leave one of them out")
-    try:
-        calendar = str(parse_calendar(on_calendar or at or calendar))
-    except ValueError as error:
-        problems.append(f"{'--on-calendar' if on_calendar else '--at'}: {error}")
-    try:
-        called = check_name(name or label) if name or label else "unnamed"
-        chosen = kind or installation.kind_here(dry_run)
-        if chosen == "system" and os.geteuid() != 0:
-            problems.append("--system: needs root: use --user, or run the command with sudo")
-        lacks = list(explain_missing(chosen))
-        if dry_run:
-            for what in lacks:
-                click.echo(f"Warning: {what}", err=True)
-        else:
-            problems += lacks
-    except SettingsError as error:
-        problems += str(error).splitlines()
-    problems += _find_unknown(options)
-    if problems:
-        raise SettingsError("\n".join(problems))
-    results = Path(out).absolute() / called
-    return Schedule(
-        name=called,
-        lab=str(file.absolute()),
-        folder=str(Path.cwd()),
-        kind=chosen,
-        calendar=calendar,
-        out=str(results),
-        history=str(Path(history).absolute() if history else results / "history.sqlite"),
-        resume_missed=resume_missed,
-        options=options,
-        program=_program(),
-        installed_at=datetime.now(UTC),
-    )
 
 
 @schedule.command()
@@ -225,6 +157,10 @@ def remove(name: str, purge: bool, dry_run: bool, state: Path | None, as_json: b
 
     Exit codes: 0 it is removed; 2 something cannot be removed.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.lab.schedule import installation
+    from plimsoll.lab.schedule.installation import check_name, schedule_folders
+    from plimsoll.lab.schedule.nights import is_night_running
+
     place = schedule_folders(state)
     found = installation.find_installed(check_name(name), place)
     there = name in installation.list_schedules(place) or (purge and place.folder(name).exists())
@@ -271,6 +207,11 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
 
     Exit codes: 0 all is well; 1 the last night, missed nights or the timer need attention; 2 wrong usage.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.lab.schedule import installation
+    from plimsoll.lab.schedule.installation import check_name, schedule_folders
+    from plimsoll.lab.schedule.nights import find_status as status_of
+    from plimsoll.lab.schedule.nights import schedule_json, schedule_lines
+
     place = schedule_folders(state)
     names = installation.list_schedules(place)
     if name is not None and check_name(name) not in names:
@@ -312,8 +253,11 @@ def now(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | N
     Exit codes, as for plimsoll regress: 0 nothing is worse, or it was skipped; 1 something is worse; 2 you
     must correct something first; 3 it cannot be judged yet, or the experiment did not finish.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.lab.schedule.installation import read_schedule, schedule_folders
+    from plimsoll.lab.schedule.night import run_night
+
     place = schedule_folders(state)
-    done = night.run_night(read_schedule(place, name), place, timer)
+    done = run_night(read_schedule(place, name), place, timer)
     code = 0 if done is None or done.exit is None else done.exit
     if as_json:
         click.echo(json.dumps({"name": name, "night": done and done.model_dump(mode="json")}, indent=2))
@@ -326,43 +270,6 @@ def now(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | N
         if done.folder:
             click.echo(f"Runs: {printable(done.folder, _LONGEST)}")
     ctx.exit(code)
-
-
-def _program() -> tuple[str, ...]:
-    """Return the command with which systemd and cron call this virtual environment's program; links stay."""
-    program = Path(sys.executable).parent / "plimsoll"
-    return (str(program),) if program.exists() else (sys.executable, "-m", "plimsoll")
-
-
-def _find_unknown(options: tuple[str, ...]) -> list[str]:
-    """Return those of `options` that plimsoll regress does not know."""
-    if not options:
-        return []
-    from plimsoll.analysis.regress.regress import regress
-
-    try:
-        regress.make_parser(click.Context(regress)).parse_args(list(options))
-    except click.UsageError as error:
-        return [f"plimsoll regress: {error.format_message()}"]
-    return []
-
-
-def _install_whole(
-    todo: list[LocalStep], wanted: Schedule, place: ScheduleFolders, found: InstalledSchedule
-) -> None:
-    """Install it; of a schedule that is new, nothing stays where that fails. Raises PlimsollError."""
-    try:
-        installation.carry_out(todo)
-    except PlimsollError as error:
-        if found.schedule is not None:
-            raise
-        with suppress(PlimsollError):
-            installation.carry_out(
-                installation.plan_removal(
-                    wanted.name, place, installation.find_installed(wanted.name, place), purge=False
-                )
-            )
-        raise SettingsError(f"{error}: nothing was installed") from None
 
 
 def _print_steps(todo: list[LocalStep]) -> None:

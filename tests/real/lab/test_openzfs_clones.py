@@ -12,7 +12,7 @@ import pytest
 from plimsoll.lab.clones.qemu import QemuDisk, QemuSettings
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.disks.disk import Place
-from plimsoll.lab.hosts import HostSettings
+from plimsoll.lab.hosts.hostsfile import HostSettings
 from plimsoll.lab.machine import SshMachine
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import clear

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from plimsoll.analysis.compare.gates import read_gates
 from plimsoll.lab.experiment.problems import read_lab
-from plimsoll.lab.hosts import read_hosts
+from plimsoll.lab.hosts.hostsfile import read_hosts
 from tests.support.programs import ROOT
 
 EXAMPLES = ROOT / "examples"

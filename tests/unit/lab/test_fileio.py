@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import parse_size, size_text
 from plimsoll.lab.errors import LabError, MachineError
-from plimsoll.lab.fileio import check_settings, fileio
+from plimsoll.lab.fileio import fileio
+from plimsoll.lab.fileio.asked import check_settings
 from plimsoll.lab.fileio.bench import FileioError
 from plimsoll.lab.fileio.measure import (
     COLUMNS,

@@ -8,14 +8,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.lab.fileio import check_settings
+from plimsoll.lab.fileio import fileio, fio, sysbench
+from plimsoll.lab.fileio.asked import check_settings
 from plimsoll.lab.fileio.bench import FileioError
-from plimsoll.lab.fileio.fio import ETCD, FIGURES, FioBench, FsyncSettings, fsync_cell, parse_fio
+from plimsoll.lab.fileio.fio import ETCD, FIGURES, PRESETS, FioBench, FsyncSettings, fsync_cell, parse_fio
 from plimsoll.lab.fileio.measure import (
     FSYNC_COLUMNS,
     append_cell,
@@ -311,3 +313,13 @@ def test_patience_counts_files_that_a_cell_writes_itself() -> None:
     bench = FioBench(FEW)
     assert bench.most_s(RNDWR) - bench.most_s(appending) == 16, "of 16 MiB at 1 MiB/s"
     assert bench.most_s(ETCD) == 600
+
+
+def test_the_help_names_the_presets_and_the_numbers_of_threads() -> None:
+    options = {option.name: option for option in fileio.params if isinstance(option, click.Option)}
+    preset, threads = options["preset"], options["threads"]
+    assert isinstance(preset.type, click.Choice)
+    assert list(preset.type.choices) == list(PRESETS)
+    numbers = (",".join(map(str, each)) for each in (sysbench.THREADS, fio.THREADS))
+    assert threads.help is not None
+    assert threads.help.endswith("[default: {}; with --fsync: {}]".format(*numbers))

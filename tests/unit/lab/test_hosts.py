@@ -14,17 +14,9 @@ from click.testing import CliRunner, Result
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.ssh import Access
 from plimsoll.lab.errors import MachineError
-from plimsoll.lab.hosts import (
-    HostOutcome,
-    HostSettings,
-    choose_hosts,
-    host_of,
-    hosts,
-    outcome_lines,
-    read_hosts,
-    run_everywhere,
-    summary_lines,
-)
+from plimsoll.lab.hosts import hosts
+from plimsoll.lab.hosts.everywhere import HostOutcome, outcome_lines, run_everywhere, summary_lines
+from plimsoll.lab.hosts.hostsfile import HostSettings, choose_hosts, host_of, read_hosts
 from plimsoll.lab.machine import Line, LocalMachine, Process
 from tests.support.programs import ROOT
 
@@ -247,7 +239,8 @@ def test_no_hosts_is_an_error_that_the_command_line_turns_into_2(monkeypatch: py
 def test_interrupted_it_ends_what_runs_and_says_what_was_not_done(tmp_path: Path) -> None:
     program = """
 import sys
-from plimsoll.lab.hosts import HostSettings, hosts
+from plimsoll.lab.hosts import hosts
+from plimsoll.lab.hosts.hostsfile import HostSettings
 from plimsoll.lab.machine import LocalMachine
 HostSettings.machine = lambda host: LocalMachine(host.name)
 hosts(sys.argv[1:])

@@ -19,7 +19,7 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.problems import MOST_VARIANTS, read_checked
 from plimsoll.lab.experiment.scenarios import read_traits
-from plimsoll.lab.hosts import read_hosts
+from plimsoll.lab.hosts.hostsfile import read_hosts
 from plimsoll.scenarios.running.clonelist import read_config
 from tests.support.golden import GOLDEN
 from tests.support.labfile import ALONE, ENDLESS, TOGETHER, UPGRADES, parse_lab

@@ -11,10 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
-from plimsoll.lab import schedule
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment import problems
-from plimsoll.lab.schedule import installation
+from plimsoll.lab.schedule import installation, wanted
 from plimsoll.lab.schedule.installation import Kind
 from plimsoll.lab.steps.step import Command, Remove, Write
 from tests.support.stand_ins import fakes, program, scheduled
@@ -28,7 +27,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    monkeypatch.setattr(schedule, "_program", lambda: (str(program(tmp_path)),))
+    monkeypatch.setattr(wanted, "_program", lambda: (str(program(tmp_path)),))
     # Asks every scenario for its settings, in a process of its own: one test does
     monkeypatch.setattr(problems, "read_traits", lambda *_: {})
     monkeypatch.setattr(installation, "_PROCESSES", tmp_path / "proc")

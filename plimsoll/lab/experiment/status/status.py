@@ -1,14 +1,12 @@
-"""`plimsoll status`: what an experiment does now; `plimsoll run` shows it meanwhile, too."""
+"""What an experiment does now, on a terminal or line by line; `plimsoll run` shows it meanwhile, too."""
 
 import contextlib
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -16,61 +14,16 @@ from rich.live import Live
 from rich.text import Text
 
 from plimsoll.common.hostile import printable
-from plimsoll.lab.experiment.folder import find_experiment
 from plimsoll.lab.experiment.status.text import describe_news, describe_now, is_brief, lines
 from plimsoll.lab.experiment.status.watch import Status, StatusReader
 
 LOOK_S, HEARTBEAT_S = 1.0, 60.0
-_WELL = ("running", "finished")
 Changes = Callable[[Status | None, Status], Iterator[str]]
 
 
-@click.command()
-@click.argument("file", metavar="[FOLDER|LAB.yml]", required=False, type=click.Path(path_type=Path))
-@click.option("--watch", is_flag=True, help="Continue until nothing is running.")
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the status as JSON on standard output; with --watch a line for each change, and one a "
-    "minute.",
-)
-@click.pass_context
-def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) -> None:
-    """Show what an experiment does now: its run, phase and figures so far, and when it will end.
-
-    \b
-    Examples:
-        plimsoll status examples/one-machine.yml --watch
-        plimsoll status results/one-machine-20261121T040512Z --json | jq .ends_at
-
-    The experiment is the one in that folder, the last one of that lab.yml, or the last in results/. Looking
-    does not disturb it. Where --watch writes to no terminal, it prints a line with the time for each change,
-    and one a minute.
-
-    Exit codes: 0 it runs, or all runs are finished; 1 nothing runs, and not all runs are finished; 2 the
-    experiment does not exist.
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    watched = StatusReader(find_experiment(file))
-    with contextlib.suppress(OSError):
-        os.nice(10)  # the load comes first
-    last = watched.read()
-    if watch:
-        with contextlib.suppress(KeyboardInterrupt), _open_display(as_json) as show:
-            show(last)
-            while last.state == "running":
-                time.sleep(LOOK_S)
-                last = watched.read()
-                show(last)
-    if as_json and not watch:
-        click.echo(last.model_dump_json(indent=2, by_alias=True))
-    elif not as_json and (not watch or Console().is_terminal):
-        click.echo("\n".join(lines(last)))
-    ctx.exit(0 if last.state in _WELL else 1)
-
-
 @contextlib.contextmanager
-def _open_display(as_json: bool) -> Iterator[Callable[[Status], None]]:
+def open_display(as_json: bool) -> Iterator[Callable[[Status], None]]:
+    """Yield what shows each status: in place on a terminal, else a line for each change."""
     console = Console()
     if as_json:
         latest: list[Status] = []
