@@ -18,9 +18,9 @@ from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
 from plimsoll.lab.steps.runner import StepRunner
-from tests.real.lab.test_saturators_real import FILE_BYTES, fill, is_whole_story, snapshots, until_bytes
 from tests.support.disks import LABEL, clear, emulated, left_in, left_of, need_disks, run
 from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need, wait_for
+from tests.support.saturators import FILE_BYTES, fill, is_whole_story, snapshots, until_bytes
 from tests.support.site import need_docker
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)

@@ -1,28 +1,35 @@
 """Real rsync, a real MariaDB and real commands keep disks busy: stopped and killed, they leave nothing."""
 
-import asyncio
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from plimsoll.lab.disks.disk import DataLocation
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
+from plimsoll.lab.saturators import aim_saturator, find_saturator_kind, make_saturator
 from plimsoll.lab.saturators.saturator import Runner
 from plimsoll.lab.steps.runner import StepRunner
-from tests.real.lab.test_pool_work_real import BY, LAB_YML, killed, until
-from tests.real.lab.test_saturators_real import fill, is_whole_story, until_bytes
 from tests.support.disks import LABEL, clear, emulated, left_of_tests, need_disks, run
 from tests.support.forum import MariaDB
-from tests.support.programs import LONGEST_S, ROOT, need
+from tests.support.labs import plimsoll, write_lab
+from tests.support.programs import awaited, need
+from tests.support.saturators import (
+    BY,
+    FILE_BYTES,
+    LAB,
+    NOWHERE,
+    SETTINGS,
+    command_lines,
+    drive,
+    fill,
+    is_whole_story,
+    kill_when,
+    until_bytes,
+)
 from tests.support.servers import receiving
 
-SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
-FILE_BYTES = 24 << 20
 SECRET = "not on any command line"  # noqa: S105 of a server on loopback
 
 
@@ -70,20 +77,6 @@ def option_file(folder: Path, database: MariaDB, password: str = SECRET) -> Path
     return file
 
 
-async def driven(machine: LocalMachine, settings: Any, events: list[dict[str, Any]], condition: Any) -> None:
-    """The saturator at work until `condition` is awaited, then stopped."""
-    for one in find_saturator_kind(settings).checks(settings):
-        await machine.run(one.words)
-    busy = make_saturator(machine, settings, BY, events.append)
-    await busy.start()
-    try:
-        await condition()
-    finally:
-        await busy.stop()
-    assert busy.failure is None
-    assert await find_saturator_kind(settings).find(machine, settings, BY, "zfs") == []
-
-
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
@@ -105,14 +98,14 @@ def test_rsync(
 
     async def work() -> None:
         await until_bytes(events, FILE_BYTES * 9 // 10)
-        await until(lambda: (copy / "mysql" / "ibdata1").exists())
+        await awaited("a file", lambda: (copy / "mysql" / "ibdata1").exists())
         assert (copy / "link").is_symlink()
         assert (copy / "0 'x'; $(reboot)").read_text() == "small"
         if settings.get("mode") == "incremental":
             fill(site / "later", FILE_BYTES)
         await until_bytes(events, FILE_BYTES * 3 // 2)
 
-    run(lambda machine: driven(machine, said, events, work))
+    run(lambda machine: drive(machine, said, events, work))
     is_whole_story(events, "rsync")
     assert [path.name for path in backup.iterdir()] == ["thesis.txt"], "somebody else's stays"
     if "rate_bytes_per_s" in settings:
@@ -131,19 +124,13 @@ def test_a_disk_is_copied_with_the_clone_on_it(work: Path, backup: Path) -> None
         await StepRunner(machine).do(disk.limit())
         settings = SETTINGS.validate_python({"kind": "rsync", "sink": {"to": "local", "into": str(backup)}})
         pointed = aim_saturator(settings, DataLocation(disk.place().folder))
-        await driven(machine, pointed, events, lambda: until_bytes(events, FILE_BYTES * 3 // 2))
+        await drive(machine, pointed, events, lambda: until_bytes(events, FILE_BYTES * 3 // 2))
         await clear(machine, disk.find)
 
     run(life)
     is_whole_story(events, "rsync")
     assert list(backup.iterdir()) == []
     assert left_of_tests(work) == []
-
-
-def command_lines() -> list[str]:
-    """Those of all processes."""
-    listed = subprocess.run([need("ps"), "-eo", "args", "ww"], capture_output=True, text=True, check=True)
-    return listed.stdout.splitlines()
 
 
 def dump_of(database: MariaDB, folder: Path, sink: dict[str, Any], **settings: Any) -> Any:
@@ -173,13 +160,13 @@ def test_a_database_is_dumped(
 
     async def work() -> None:
         if to == "folder":
-            await until(lambda: dump.exists() and dump.stat().st_size > 100_000)
+            await awaited("a dump", lambda: dump.exists() and dump.stat().st_size > 100_000)
             assert b"CREATE TABLE `post`" in dump.read_bytes()[:100_000]
             assert dump.stat().st_mode & 0o777 == 0o600, "nobody else reads a dump"
         assert not [line for line in command_lines() if SECRET in line]
         await until_bytes(events, FILE_BYTES)
 
-    run(lambda machine: driven(machine, said, events, work))
+    run(lambda machine: drive(machine, said, events, work))
     is_whole_story(events, "database-dump")
     assert list(backup.iterdir()) == []
     if "rate_bytes_per_s" in settings:
@@ -205,7 +192,7 @@ def test_what_keeps_a_database_from_being_dumped_is_said_before(
         busy = make_saturator(machine, settings, BY, lambda event: None)
         assert isinstance(busy, Runner)
         await busy.start()
-        await until(lambda: busy.failure)
+        await awaited("it fails", lambda: busy.failure)
         await busy.stop()
         assert (
             busy.failure
@@ -247,7 +234,7 @@ def test_a_command_of_ones_own(site: Path, backup: Path, database: MariaDB, tmp_
         await until_bytes(events, 1 << 20)
         assert (backup / file).exists()
 
-    run(lambda machine: driven(machine, settings, events, work))
+    run(lambda machine: drive(machine, settings, events, work))
     is_whole_story(events, "command")
     assert list(backup.iterdir()) == []
     assert not list(Path("/var/tmp").glob(f"plimsoll-{BY}*"))
@@ -261,15 +248,11 @@ def test_lab_clean_removes_what_a_kill_left(
     need("rsync")
     settings, file = work_of(kind, site, backup, database, tmp_path)
     (backup / "thesis.txt").touch()
-    clean = [need(ROOT / ".venv" / "bin" / "plimsoll"), "clean", str(tmp_path / "lab.yml")]
     keys = settings.model_dump_json(exclude={"kind"}, exclude_defaults=True)[1:-1]
-    text = LAB_YML.format(name=LABEL.experiment, folder=tmp_path, port=9, kind=kind, keys=keys)
-    (tmp_path / "lab.yml").write_text(text)
+    lab_yml = write_lab(tmp_path, LABEL.experiment, LAB, kind=kind, keys=keys)
 
     def cleaned(*words: str) -> str:
-        done = subprocess.run(
-            [*clean, *words], capture_output=True, text=True, timeout=LONGEST_S, check=False
-        )
+        done = plimsoll("clean", lab_yml, *words)
         return done.stdout + done.stderr
 
     def at_work() -> bool:
@@ -277,9 +260,8 @@ def test_lab_clean_removes_what_a_kill_left(
 
     async def life(machine: LocalMachine) -> None:
         there = backup / file
-        async with killed(settings.model_dump_json(), DataLocation("/", "no"), there.exists):
-            pass
-        await until(lambda: not at_work())
+        await kill_when(settings.model_dump_json(), NOWHERE, there.exists)
+        await awaited("nobody works", lambda: not at_work())
         assert there.exists()
         assert str(backup) in cleaned("--list") or "command left" in cleaned("--list")
         assert there.exists(), "only looked"
@@ -300,9 +282,8 @@ def test_what_a_kill_left_goes_when_it_begins_again(
     events: list[dict[str, Any]] = []
 
     async def life(machine: LocalMachine) -> None:
-        async with killed(settings.model_dump_json(), DataLocation("/", "no"), (backup / file).exists):
-            pass
-        await driven(machine, settings, events, lambda: until_bytes(events, 1 << 20))
+        await kill_when(settings.model_dump_json(), NOWHERE, (backup / file).exists)
+        await drive(machine, settings, events, lambda: until_bytes(events, 1 << 20))
 
     run(life)
     is_whole_story(events, kind)
@@ -321,11 +302,9 @@ def test_a_copy_on_a_host_is_found_there(site: Path, backup: Path, host: dict[st
     copy = backup / f"plimsoll-{BY}.rsync"
 
     async def life(machine: LocalMachine) -> None:
-        async with killed(settings.model_dump_json(), DataLocation("/", "no"), copy.exists):
-            pass
+        await kill_when(settings.model_dump_json(), NOWHERE, copy.exists)
         found = await find_saturator_kind(settings).find(machine, settings, BY, "zfs")
         assert [one.what for one in found] == [f"{copy} on root@127.0.0.1"]
-        await asyncio.sleep(0)
         for one in found * 2:
             await StepRunner(machine).do(one.remove)
         assert list(backup.iterdir()) == []

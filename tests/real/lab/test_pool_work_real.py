@@ -1,34 +1,39 @@
 """Scrubs, resilvers and replications of real pools: they work, are stopped, are killed, and leave nothing."""
 
-import asyncio
-import contextlib
 import os
-import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from plimsoll.lab.disks.disk import DataLocation, Disk
 from plimsoll.lab.disks.removal import MIRROR
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aim_saturator, find_saturator_kind, make_saturator
-from plimsoll.lab.saturators.saturator import Runner, Saturator
+from plimsoll.lab.saturators import aim_saturator, find_saturator_kind, make_saturator
+from plimsoll.lab.saturators.saturator import Runner
 from plimsoll.lab.saturators.scrub import MARK
 from plimsoll.lab.steps.runner import StepRunner
-from tests.real.lab.test_saturators_real import fill, is_whole_story, snapshots, until_bytes
 from tests.support.disks import LABEL, clear, emulated, left_of_tests, need_disks, run
-from tests.support.programs import LONGEST_S, ROOT, need
+from tests.support.labs import plimsoll, write_lab
+from tests.support.programs import awaited, need
+from tests.support.saturators import (
+    BY,
+    LAB,
+    NOWHERE,
+    SETTINGS,
+    fill,
+    is_whole_story,
+    kill_when,
+    snapshots,
+    until_bytes,
+    working,
+)
 from tests.support.servers import receiving
 
-SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 FILE_BYTES = 32 << 20
 SLOW: dict[str, Any] = {"bytes_per_s": 6_000_000}  # a scan of that file takes some seconds
-BY = LABEL.saturator("zfs")
 
 
 @pytest.fixture
@@ -63,12 +68,6 @@ def marked(pool: str) -> str:
     return zfs("fs", "get", "-H", "-o", "value", "-s", "local", MARK, pool)
 
 
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(LONGEST_S):
-        while not condition():
-            await asyncio.sleep(0.2)
-
-
 async def made(machine: LocalMachine, disk: Disk, file_bytes: int = FILE_BYTES) -> tuple[str, DataLocation]:
     """A pool on that disk, as slow as it is to be, and what a clone on it would be aimed at."""
     runner, place = StepRunner(machine), disk.place()
@@ -78,10 +77,8 @@ async def made(machine: LocalMachine, disk: Disk, file_bytes: int = FILE_BYTES) 
     return str(place.pool), DataLocation(place.folder, place.dataset)
 
 
-def begun(
-    machine: LocalMachine, settings: dict[str, Any], at: DataLocation, events: list[dict[str, Any]]
-) -> Saturator:
-    return make_saturator(machine, aim_saturator(SETTINGS.validate_python(settings), at), BY, events.append)
+def aimed(settings: dict[str, Any], at: DataLocation) -> Any:
+    return aim_saturator(SETTINGS.validate_python(settings), at)
 
 
 def test_a_pool_is_scrubbed_until_it_is_stopped(work: Path) -> None:
@@ -91,15 +88,10 @@ def test_a_pool_is_scrubbed_until_it_is_stopped(work: Path) -> None:
 
     async def life(machine: LocalMachine) -> None:
         pool, at = await made(machine, disk)
-        busy = begun(machine, {"kind": "scrub"}, at, events)
-        await busy.start()
-        try:
+        async with working(machine, aimed({"kind": "scrub"}, at), events.append):
             await until_bytes(events, FILE_BYTES * 3 // 2)
-            await until(lambda: "in progress" in scan(pool))
+            await awaited("a scrub", lambda: "in progress" in scan(pool))
             assert marked(pool).startswith(BY)
-        finally:
-            await busy.stop()
-        assert busy.failure is None
         assert "in progress" not in scan(pool)
         assert marked(pool) == ""
         await clear(machine, disk.find)
@@ -116,11 +108,11 @@ def test_a_scrub_of_somebody_else_goes_on(work: Path) -> None:
     async def life(machine: LocalMachine) -> None:
         pool, at = await made(machine, disk)
         zfs("pool", "scrub", pool)
-        settings = aim_saturator(SETTINGS.validate_python({"kind": "scrub", "retries": 0}), at)
+        settings = aimed({"kind": "scrub", "retries": 0}, at)
         busy = make_saturator(machine, settings, BY, lambda event: None)
         assert isinstance(busy, Runner)
         await busy.start()
-        await until(lambda: busy.failure)
+        await awaited("it fails", lambda: busy.failure)
         await busy.stop()
         assert busy.failure and "let it end" in busy.failure
         assert "in progress" in scan(pool)
@@ -141,15 +133,10 @@ def test_a_pool_is_resilvered_until_it_is_stopped(work: Path) -> None:
     async def life(machine: LocalMachine) -> None:
         pool, at = await made(machine, disk)
         before = zfs("pool", "status", pool).partition("config:")[2]
-        busy = begun(machine, {"kind": "resilver"}, at, events)
-        await busy.start()
-        try:
+        async with working(machine, aimed({"kind": "resilver"}, at), events.append):
             await until_bytes(events, FILE_BYTES * 3 // 2)
-            await until(lambda: "resilver in progress" in scan(pool))
+            await awaited("a resilver", lambda: "resilver in progress" in scan(pool))
             assert str(mirror) in zfs("pool", "status", pool)
-        finally:
-            await busy.stop()
-        assert busy.failure is None
         assert zfs("pool", "status", pool).partition("config:")[2] == before
         assert not mirror.exists()
         await clear(machine, disk.find)
@@ -183,22 +170,16 @@ def test_what_is_new_goes_to_another_pool(
         zfs("fs", "snapshot", f"{at.dataset}@mine")
         sink = (host if to == "remote" else {"to": "local"}) | {"into": f"{second}/backup"}
         settings = {"kind": "zfs-replicate", "interval_s": 1, "keep": 2, "sink": sink}
-        for one in find_saturator_kind(
-            named := SETTINGS.validate_python(settings | {"dataset": at.dataset})
-        ).checks(named):
+        named = SETTINGS.validate_python(settings | {"dataset": at.dataset})
+        for one in find_saturator_kind(named).checks(named):
             await machine.run(one.words)
-        busy = make_saturator(machine, aim_saturator(SETTINGS.validate_python(settings), at), BY, note)
-        await busy.start()
-        try:
+        async with working(machine, aimed(settings, at), note):
             await until_bytes(events, FILE_BYTES * 9 // 10)
             fill(Path(str(at.folder)) / "later", FILE_BYTES)
             await until_bytes(events, FILE_BYTES * 3 // 2)
-            await until(lambda: f"plimsoll-{BY}-000005" in str(snapshots(received)))
+            await awaited("the fifth", lambda: f"plimsoll-{BY}-000005" in str(snapshots(received)))
             assert 1 <= len(snapshots(received)) <= 4, "two, one that comes, one that goes"
             assert 1 <= len(snapshots(str(at.dataset))) <= 5
-        finally:
-            await busy.stop()
-        assert busy.failure is None
         assert snapshots(str(at.dataset)) == [f"{at.dataset}@mine"], "somebody else's stays"
         assert zfs("fs", "list", "-H", "-o", "name", "-r", second).split() == [second, f"{second}/backup"]
         zfs("pool", "destroy", second)
@@ -211,46 +192,15 @@ def test_what_is_new_goes_to_another_pool(
     assert left_of_tests(work) == []
 
 
-CHILD = """
-import asyncio, sys
-from pydantic import TypeAdapter
-from plimsoll.lab.disks.disk import DataLocation
-from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
-
-async def work():
-    settings = TypeAdapter(AnySaturator).validate_json(sys.argv[1])
-    settings = aim_saturator(settings, DataLocation(*sys.argv[3:]))
-    await make_saturator(LocalMachine(), settings, sys.argv[2], lambda event: None).start()
-    await asyncio.Event().wait()
-
-asyncio.run(work())
-"""
-
-
-@contextlib.asynccontextmanager
-async def killed(settings: str, at: DataLocation, condition: Any) -> Any:
-    """The saturator at work in a process of its own, killed as soon as `condition` holds."""
-    words = [sys.executable, "-c", CHILD, settings, BY, str(at.folder), str(at.dataset)]
-    child = subprocess.Popen(words, cwd=ROOT, start_new_session=True)
-    try:
-        await until(condition)
-        yield
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-
-
 def test_a_scrub_whose_lab_was_killed_is_found_and_stopped(work: Path) -> None:
     need_disks("zfs")
     disk = emulated("zfs", work, **SLOW)
 
     async def life(machine: LocalMachine) -> None:
         pool, at = await made(machine, disk, FILE_BYTES * 2)
-        async with killed('{"kind": "scrub"}', at, lambda: "in progress" in scan(pool)):
-            pass
+        await kill_when('{"kind": "scrub"}', at, lambda: "in progress" in scan(pool))
         assert "in progress" in scan(pool), "ZFS goes on with it"
-        settings = aim_saturator(SETTINGS.validate_python({"kind": "scrub"}), at)
+        settings = aimed({"kind": "scrub"}, at)
         find = find_saturator_kind(settings).find
         assert await find(machine, settings, "another", "zfs") == []
         remains = await find(machine, settings, BY, "zfs")
@@ -275,16 +225,13 @@ def test_a_resilver_whose_lab_was_killed(then: str, work: Path) -> None:
     async def life(machine: LocalMachine) -> None:
         pool, at = await made(machine, disk)
         before = zfs("pool", "status", pool)
-        async with killed('{"kind": "resilver"}', at, lambda: "resilver in progress" in scan(pool)):
-            pass
+        await kill_when('{"kind": "resilver"}', at, lambda: "resilver in progress" in scan(pool))
         assert str(mirror) in zfs("pool", "status", pool)
         if then == "imported anew":
             await StepRunner(machine).do(disk.place().cold)
         if then != "removed":
-            busy = begun(machine, {"kind": "resilver"}, at, [])
-            await busy.start()
-            await until(lambda: "resilver in progress" in scan(pool))
-            await busy.stop()
+            async with working(machine, aimed({"kind": "resilver"}, at), print):
+                await awaited("a resilver", lambda: "resilver in progress" in scan(pool))
             assert str(mirror) not in zfs("pool", "status", pool)
             assert not mirror.exists()
             assert len(zfs("pool", "status", pool).splitlines()) == len(before.splitlines())
@@ -312,8 +259,7 @@ def test_a_replication_whose_lab_was_killed_is_found_on_both_ends(
         sink = f'{{"to": "local", "into": "{second}/backup"}}'
         text = f'{{"kind": "zfs-replicate", "dataset": "{second}/mine", "interval_s": 1, "sink": {sink}}}'
         own = f"@plimsoll-{BY}-0"
-        async with killed(text, DataLocation("/", "no"), lambda: "000003" in str(snapshots(second))):
-            pass
+        await kill_when(text, NOWHERE, lambda: "000003" in str(snapshots(second)))
         assert own in str(snapshots(f"{second}/mine"))
         settings = SETTINGS.validate_json(text)
         find = find_saturator_kind(settings).find
@@ -331,17 +277,6 @@ def test_a_replication_whose_lab_was_killed_is_found_on_both_ends(
     run(life)
 
 
-LAB_YML = """
-name: {name}
-out: {folder}/out
-backends:
-  - name: zfs
-    clone: {{driver: static, target: "http://127.0.0.1:{port}"}}
-scenarios: [{{scenario: download}}]
-saturator: {{kind: {kind}, {keys}}}
-"""
-
-
 @pytest.mark.slow
 def test_lab_clean_ends_what_a_kill_left_on_pools_that_are_not_the_labs(
     work: Path, second: str, tmp_path: Path
@@ -349,23 +284,16 @@ def test_lab_clean_ends_what_a_kill_left_on_pools_that_are_not_the_labs(
     """By the command, with a lab.yml that was begun with another saturator than it names now."""
     need_disks("zfs")
     disk = emulated("zfs", work, **SLOW)
-    command = [need(ROOT / ".venv" / "bin" / "plimsoll"), "clean", str(tmp_path / "lab.yml")]
-
-    def write(kind: str, keys: str) -> None:
-        text = LAB_YML.format(name=LABEL.experiment, folder=tmp_path, port=9, kind=kind, keys=keys)
-        (tmp_path / "lab.yml").write_text(text)
+    lab_yml = tmp_path / "lab.yml"
 
     def cleaned(*words: str) -> str:
-        done = subprocess.run(
-            [*command, *words], capture_output=True, text=True, timeout=LONGEST_S, check=False
-        )
+        done = plimsoll("clean", lab_yml, *words)
         return done.stdout + done.stderr
 
     async def life(machine: LocalMachine) -> None:
         pool, at = await made(machine, disk, FILE_BYTES * 2)
-        write("scrub", f"pool: {pool}")
-        async with killed('{"kind": "scrub"}', at, lambda: "in progress" in scan(pool)):
-            pass
+        write_lab(tmp_path, LABEL.experiment, LAB, kind="scrub", keys=f"pool: {pool}")
+        await kill_when('{"kind": "scrub"}', at, lambda: "in progress" in scan(pool))
         assert f"the scrub of {pool}, or its mark there" in cleaned("--list")
         assert "in progress" in scan(pool), "only looked"
         cleaned()
@@ -375,9 +303,9 @@ def test_lab_clean_ends_what_a_kill_left_on_pools_that_are_not_the_labs(
         make_second(second, tmp_path)
         sink = f'{{"to": "local", "into": "{second}/backup"}}'
         text = f'{{"kind": "zfs-replicate", "interval_s": 1, "sink": {sink}}}'
-        async with killed(text, at, lambda: f"plimsoll-{BY}-0" in str(snapshots(second))):
-            pass
-        write("zfs-replicate", f"dataset: {at.dataset}, sink: {{to: local, into: {second}/backup}}")
+        await kill_when(text, at, lambda: f"plimsoll-{BY}-0" in str(snapshots(second)))
+        keys = f"dataset: {at.dataset}, sink: {{to: local, into: {second}/backup}}"
+        write_lab(tmp_path, LABEL.experiment, LAB, kind="zfs-replicate", keys=keys)
         assert f"the dataset {second}/backup/plimsoll-{BY}" in cleaned("--list")
         cleaned()
         assert zfs("fs", "list", "-H", "-o", "name", "-r", second).split() == [second, f"{second}/backup"]

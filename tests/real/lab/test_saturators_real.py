@@ -5,44 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, make_saturator
 from plimsoll.lab.steps.runner import StepRunner
 from tests.support.disks import LABEL, clear, emulated, need_disks, run
-from tests.support.programs import awaited, need
-
-SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
-FILE_BYTES = 24 << 20
-
-
-def fill(file: Path, size_bytes: int = FILE_BYTES) -> None:
-    count = [f"count={size_bytes}", "iflag=count_bytes", "bs=1M", "conv=fsync"]
-    subprocess.run([need("dd"), "if=/dev/urandom", f"of={file}", *count], capture_output=True, check=True)
-
-
-async def until_bytes(events: list[dict[str, Any]], at_least_bytes: int) -> None:
-    """Waits for events that say so many bytes a second, one after another."""
-    await awaited("bytes", lambda: sum(event.get("bytes_per_s", 0) for event in events) >= at_least_bytes)
-
-
-def is_whole_story(events: list[dict[str, Any]], kind: str) -> None:
-    assert events[0] == {"event": kind, "phase": "start", "saturator": True}
-    assert events[-1]["event"] == kind and events[-1]["phase"] == "stop"
-    assert not [event for event in events if "retry" in event["event"] or "error" in event]
-    told = sum(event.get("bytes_per_s", 0) for event in events)
-    assert events[-1]["bytes"] >= 0.5 * told > 0
-
-
-def snapshots(dataset: str) -> list[str]:
-    listed = subprocess.run(
-        [need("zfs"), "list", "-H", "-t", "snapshot", "-o", "name", "-r", dataset],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return listed.stdout.split()
+from tests.support.programs import need
+from tests.support.saturators import (
+    FILE_BYTES,
+    SETTINGS,
+    fill,
+    is_whole_story,
+    snapshots,
+    until_bytes,
+    working,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +44,9 @@ def test_zfs_send(settings: dict[str, Any], says: str, work: Path) -> None:
         await StepRunner(machine).do(disk.create())
         fill(Path(place.folder) / "file")
         subprocess.run([need("zfs"), "snapshot", f"{place.dataset}@mine"], check=True)
-        await sent(machine, {"kind": "zfs-send", "dataset": place.dataset, **settings}, "zfs", place.folder)
+        await send_all(
+            machine, {"kind": "zfs-send", "dataset": place.dataset, **settings}, "zfs", place.folder
+        )
         assert snapshots(str(place.dataset)) == [f"{place.dataset}@mine"], "somebody else's stays"
         assert not list(Path("/dev/shm").glob(Path(ram).name + "*"))
         await clear(machine, disk.find)
@@ -76,22 +54,16 @@ def test_zfs_send(settings: dict[str, Any], says: str, work: Path) -> None:
     run(life)
 
 
-async def sent(machine: LocalMachine, settings: dict[str, Any], backend: str, folder: str) -> None:
+async def send_all(machine: LocalMachine, settings: dict[str, Any], backend: str, folder: str) -> None:
     """Sends until the file was sent once and, where increments are, what came later too."""
     events: list[dict[str, Any]] = []
-    sender = make_saturator(
-        machine, SETTINGS.validate_python(settings), LABEL.saturator(backend), events.append
-    )
-    await sender.start()
-    try:
+    validated = SETTINGS.validate_python(settings)
+    async with working(machine, validated, events.append, LABEL.saturator(backend)):
         await until_bytes(events, FILE_BYTES * 9 // 10)
         if settings.get("mode") == "incremental":
             fill(Path(folder) / "later")
         await until_bytes(events, FILE_BYTES * 3 // 2)
-    finally:
-        await sender.stop()
     is_whole_story(events, settings["kind"])
-    assert sender.failure is None
 
 
 @pytest.mark.parametrize("mode", ["full", "incremental"])
@@ -106,7 +78,7 @@ def test_btrfs_send(mode: str, work: Path) -> None:
         await machine.run(["btrfs", "subvolume", "create", subvolume])
         fill(Path(subvolume) / "file")
         settings = {"kind": "btrfs-send", "subvolume": subvolume, "snapshots": folder, "mode": mode}
-        await sent(machine, settings, "btrfs", subvolume)
+        await send_all(machine, settings, "btrfs", subvolume)
         assert [path.name for path in Path(folder).iterdir()] == ["site"]
         await clear(machine, disk.find)
 
@@ -130,7 +102,7 @@ def test_fio(settings: dict[str, Any], says: str, work: Path) -> None:
         await StepRunner(machine).do(disk.create())
         (Path(folder) / "thesis.txt").touch()
         size = {"kind": "fio", "folder": folder, "size_bytes": FILE_BYTES}
-        await sent(machine, size | settings, "xfs", folder)
+        await send_all(machine, size | settings, "xfs", folder)
         assert [path.name for path in Path(folder).iterdir()] == ["thesis.txt"]
         await clear(machine, disk.find)
 
@@ -153,12 +125,8 @@ def test_a_send_is_as_slow_as_the_disk_that_it_reads(work: Path) -> None:
         await runner.do(disk.limit())
         events: list[dict[str, Any]] = []
         settings = SETTINGS.validate_python({"kind": "zfs-send", "dataset": place.dataset})
-        sender = make_saturator(machine, settings, LABEL.saturator("zfs"), events.append)
-        await sender.start()
-        try:
+        async with working(machine, settings, events.append):
             await until_bytes(events, FILE_BYTES // 2)
-        finally:
-            await sender.stop()
         first = [event["bytes_per_s"] for event in events if event.get("bytes_per_s")]
         assert first[0] <= 2 * limit, "a cold file cannot be read faster"
         await clear(machine, disk.find)

@@ -4,10 +4,9 @@ from typing import Any
 
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators import find_saturator_kind
-from tests.real.lab.test_copy_saturators_real import SETTINGS, command_lines, driven
-from tests.real.lab.test_saturators_real import is_whole_story, until_bytes
 from tests.support.disks import run
 from tests.support.programs import wait_for
+from tests.support.saturators import SETTINGS, command_lines, drive, is_whole_story, until_bytes
 from tests.support.site import Site
 
 
@@ -25,7 +24,7 @@ def test_the_database_of_a_site_is_dumped_in_its_container(site_block: Site) -> 
         await until_bytes(events, 500_000)
         assert dumps(), "it is in the middle"
 
-    run(lambda machine: driven(machine, SETTINGS.validate_python(said), events, work))
+    run(lambda machine: drive(machine, SETTINGS.validate_python(said), events, work))
     is_whole_story(events, "database-dump")
     wait_for("the dump ends with the saturator", lambda: not dumps())
 
