@@ -1,10 +1,11 @@
-"""The machine with OpenZFS that the tests of this folder share."""
+"""The machine with OpenZFS that the tests of this folder share, and experiments that exclude no others."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.guests import ZfsVm, start_zfs_vm, stop_zfs_vm
+from tests.support.labs import apart as apart
 from tests.support.programs import REPLAY, need
 
 
