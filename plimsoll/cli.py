@@ -88,7 +88,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Write a run's records or figures as another format.",
         ),
         "merge": (
-            "plimsoll.analysis.exchange.merge:merge",
+            "plimsoll.analysis.exchange.exchange:merge",
             "Join run directories of several processes or machines.",
         ),
     },

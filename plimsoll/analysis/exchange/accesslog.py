@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from plimsoll.analysis.exchange.importing import json_option, run_options
+from plimsoll.analysis.exchange.options import json_option, run_options
 from plimsoll.common.programs import built_replay_program
 
 # Options that `bin/replay import` has under the same name: its flag, its placeholder, its help.

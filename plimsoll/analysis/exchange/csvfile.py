@@ -16,20 +16,9 @@ from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, QUEUED, REUSED, TLS, W
 
 Advance = Callable[[int], None]
 Writer = Callable[[IO[bytes]], object]
+# Takes a run and what to call with records read. Before any file is opened it does what may fail, and returns
+# how many requests the file stands for and what writes it. Raises PlimsollError.
 Prepare = Callable[[RunDirectory, Advance], tuple[int, Writer]]
-
-
-@dataclass(frozen=True)
-class Format:
-    """One export format. `holds` completes the help of `--to`.
-
-    `prepare` takes a run and what to call with records read; before any file is opened it does what may
-    fail, and returns how many requests the file stands for and what writes it. Raises PlimsollError.
-    """
-
-    name: str
-    holds: str
-    prepare: Prepare
 
 
 def by_blocks(blocks: Callable[[RunDirectory], Iterator[tuple[int, bytes]]]) -> Prepare:
@@ -81,7 +70,7 @@ def _cells(column: "ColumnValues") -> list[Any]:
     return cells
 
 
-CSV = Format("csv", "a row a request", by_blocks(_csv_blocks))
+CSV = by_blocks(_csv_blocks)
 
 
 @dataclass(frozen=True)

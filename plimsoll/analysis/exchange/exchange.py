@@ -1,34 +1,24 @@
-"""`plimsoll import` and `plimsoll export`: which programs' results and which formats there are."""
+"""`plimsoll import`, `export` and `merge`: which programs' results and which formats there are.
+
+What reads and writes them is imported when a command is called, so that its help is there at once.
+"""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from plimsoll.analysis.exchange.accesslog import accesslog
-from plimsoll.analysis.exchange.csvfile import CSV, Format
-from plimsoll.analysis.exchange.grinder import grinder
-from plimsoll.analysis.exchange.hdrlog import HDR
-from plimsoll.analysis.exchange.k6 import k6
-from plimsoll.analysis.exchange.locust import locust
-from plimsoll.analysis.exchange.parquetfile import PARQUET
-from plimsoll.analysis.exchange.prometheus import PROMETHEUS
+from plimsoll.analysis.exchange.formats import FORMATS
+from plimsoll.analysis.exchange.options import json_option, run_options
 from plimsoll.common.commands import CommandGroup
-from plimsoll.common.errors import OutputError
-from plimsoll.common.files import STDOUT, open_output
+from plimsoll.common.files import STDOUT
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
-from plimsoll.common.units import counted
-from plimsoll.rundir.names import RECORDS
-from plimsoll.rundir.read import RunDirectory
-
-PROGRAMS: tuple[click.Command, ...] = (accesslog, grinder, k6, locust)
-FORMATS: dict[str, Format] = {each.name: each for each in (CSV, PARQUET, HDR, PROMETHEUS)}
+from plimsoll.rundir.names import SUMMARY_FILE
 
 
-@click.group("import", cls=CommandGroup, commands=PROGRAMS)
+@click.group("import", cls=CommandGroup, commands=[accesslog])
 def import_() -> None:
     """Make run directories from the results of other programs.
 
@@ -39,6 +29,148 @@ def import_() -> None:
     """  # noqa: D301 \b is click's: keep these lines as they are
 
 
+@import_.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@run_options("grinder")
+@click.option(
+    "--names",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Names of the tests: a number and a name on each line. Default: as the workers' own logs say.",
+)
+@click.option(
+    "--composite",
+    metavar="NUMBER",
+    multiple=True,
+    type=int,
+    help="A test that encloses others: a measure, not a request. May be repeated. Default: as the workers' "
+    "own logs say.",
+)
+@json_option
+@progress_option
+def grinder(
+    files: tuple[Path, ...],
+    out: Path,
+    scenario: str,
+    target: str | None,
+    names: Path | None,
+    composite: tuple[int, ...],
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Import The Grinder's data logs, gzip or not: those of all workers of one run become one run directory.
+
+    \b
+    Examples:
+        plimsoll import grinder log/load-*-data.log --target http://10.0.0.5
+        plimsoll import grinder results/latest/grinder-0-data.log
+
+    Exit codes: 0 everything was read; 1 imported, but The Grinder was killed while it wrote, or lines could
+    not be read; 2 a file that is not a data log.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.analysis.exchange.grinder import import_grinder, read_test_names
+    from plimsoll.analysis.exchange.importing import print_imports
+
+    called = {} if names is None else read_test_names(names)
+    with progress_bar("reading", "bytes", is_shown(progress)) as advance:
+        imported = import_grinder(
+            files, out, scenario=scenario, target=target, names=called, composite=composite, progress=advance
+        )
+    print_imports([imported], as_json)
+
+
+@import_.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@run_options("k6")
+@click.option(
+    "--timeout-s",
+    metavar="NUMBER",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="The time-out of the script's requests: what one counts that timed out without a connection.",
+)
+@json_option
+def k6(
+    files: tuple[Path, ...], out: Path, scenario: str, target: str | None, timeout_s: float, as_json: bool
+) -> None:
+    """Import what `k6 run --out json=FILE` or `--out csv=FILE` wrote, gzip or not: a run directory each.
+
+    \b
+    Examples:
+        plimsoll import k6 result.json.gz --target http://10.0.0.5
+        plimsoll report results/latest
+
+    Exit codes: 0 everything was read; 1 imported, but k6 was killed while it wrote, or lines could not be
+    read; 2 a file without samples of k6.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.analysis.exchange.importing import check_files, print_imports
+    from plimsoll.analysis.exchange.k6 import import_k6
+
+    check_files(files)
+    print_imports(
+        (import_k6(path, out, scenario=scenario, target=target, timeout_s=timeout_s) for path in files),
+        as_json,
+    )
+
+
+@import_.command()
+@click.argument("files", metavar="FILE|PREFIX...", nargs=-1, type=click.Path(path_type=Path))
+@run_options("locust")
+@click.option("--listener", is_flag=True, help="Print the listener that records every request, and exit.")
+@json_option
+@progress_option
+def locust(
+    files: tuple[Path, ...],
+    out: Path,
+    scenario: str,
+    target: str | None,
+    listener: bool,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Import the requests of a Locust test, or a summary of its CSV files.
+
+    \b
+    Examples:
+        plimsoll import locust --listener > plimsoll_listener.py
+        locust -f locustfile.py,plimsoll_listener.py --headless -u 50 -t 5m -H http://10.0.0.5
+        plimsoll import locust locust-requests-*.jsonl --target http://10.0.0.5
+        plimsoll import locust load                 # load_stats.csv, load_failures.csv …
+
+    The files of the listener (of all processes of one test, gzip or not) become a run directory. Of Locust's
+    own CSV files (`--csv PREFIX`) that cannot be made: they become imported_summary.json.
+
+    Exit codes: 0 everything was read; 1 imported, but Locust was killed while it wrote, or lines could not be
+    read; 2 a file that Locust did not write.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.analysis.exchange.importing import ImportingError, print_imports
+    from plimsoll.analysis.exchange.locust import (
+        LISTENER,
+        import_locust,
+        prefix_of,
+        read_tables,
+        summarise_tables,
+    )
+
+    if listener:
+        click.echo(LISTENER.read_text(encoding="utf-8"), nl=False)
+        return
+    if not files:
+        raise click.UsageError("Missing argument 'FILE|PREFIX...'.")
+    prefixes = {prefix for path in files if (prefix := prefix_of(path))}
+    if prefixes:
+        if len(prefixes) > 1 or not all(map(prefix_of, files)):
+            raise ImportingError(
+                "Locust's CSV files are of one test: give one PREFIX, and nothing else with it"
+            )
+        summarise_tables(read_tables(prefixes.pop()), out, scenario, as_json)
+        return
+    with progress_bar("reading", "bytes", is_shown(progress)) as advance:
+        imported = import_locust(files, out, scenario=scenario, target=target, progress=advance)
+    print_imports([imported], as_json)
+
+
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
@@ -46,7 +178,7 @@ def import_() -> None:
     metavar="FORMAT",
     required=True,
     type=click.Choice(list(FORMATS)),
-    help="; ".join(f"{each.name}: {each.holds}" for each in FORMATS.values()) + ".",
+    help="; ".join(f"{name}: {each.holds}" for name, each in FORMATS.items()) + ".",
 )
 @click.option(
     "--out",
@@ -72,6 +204,8 @@ def export(
 
     Exit codes: 0 written; 1 written, but of a run that did not come to its end; 2 nothing was written.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.analysis.exchange.exporting import export_run
+
     if as_json and out == STDOUT:
         raise click.UsageError("--json and --out - would both write to standard output.")
     with progress_bar("writing", "requests", is_shown(progress)) as advance:
@@ -84,72 +218,52 @@ def export(
     ctx.exit(0 if exported.is_whole else 1)
 
 
-@dataclass(frozen=True)
-class ExportResult:
-    """The file that was written, and how its run ended."""
+@click.command()
+@click.argument("shards", metavar="SHARD...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="The run directory to write."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
+@progress_option
+def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | None) -> None:
+    """Merge the run directories of several processes or machines into one.
 
-    run: Path
-    to: str
-    out: Path
-    requests: int
-    status: str
-    reason: str | None
+    \b
+    Examples:
+        plimsoll merge shards --out results/merged
+        plimsoll merge host1/0 host2/1 host3/2 host4/3 --out results/merged
+        plimsoll merge shards --out results/merged --json | jq .instances
 
-    @property
-    def is_whole(self) -> bool:
-        """True where the run ran to its end."""
-        return self.status == "complete"
+    A folder stands for the shards in it. The percentiles are those of all requests together. The run is
+    complete only if every shard is and none is missing: those that are not are named, and what they had
+    left to send is counted.
 
-    def as_json(self) -> dict[str, object]:
-        """Return what `--json` prints."""
-        return {
-            "format": 1,
-            "run": str(self.run),
-            "to": self.to,
-            "out": str(self.out),
-            "bytes": self.out.stat().st_size if self.out.is_file() else None,
-            "requests": self.requests,
-            "status": self.status,
-            "reason": self.reason,
-        }
+    Exit codes: 0 the run is complete, within its limits; 1 merged, but incomplete or over a limit; 2 nothing
+    was merged; 3 it is complete, but a limit could not be judged.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.analysis.evidence.summary import outcome_lines
+    from plimsoll.analysis.exchange.merge import MOST_SAID, instance_lines, merge_shards
+    from plimsoll.rundir.facts import Instance, LimitVerdict
+    from plimsoll.rundir.read import read_json
 
-    def lines(self) -> list[str]:
-        """Return what the command prints."""
-        said = [f"{self.out}: {counted(self.requests, 'request')} of {self.run}"]
-        if not self.is_whole:
-            why = f": {printable(self.reason)}" if self.reason else ""
-            said.append(f"  the run is {self.status}{why}; this is what there is of it")
-        return said
-
-
-def export_run(
-    path: Path, to: str, out: Path, progress: Callable[[int, int], None] = lambda *_: None
-) -> ExportResult:
-    """Write run directory `path` to `out` (`-`: standard output) in format `to`, one of `FORMATS`.
-
-    `out` is whole or not there. `progress` is called with the requests done and all there are. Raises
-    PlimsollError.
-    """
-    run = RunDirectory.open(path)
-    if out != STDOUT:
-        _check_place(out, path)
-    done = 0
-
-    def advance(requests: int) -> None:
-        nonlocal done
-        done += requests
-        progress(done, run.requests.count)
-
-    requests, write = FORMATS[to].prepare(run, advance)
-    with open_output(out) as file:
-        write(file)
-    return ExportResult(path, to, out, requests, run.status, run.facts.reason)
-
-
-def _check_place(out: Path, run: Path) -> None:
-    """Return if `out` may be written. Raises OutputError for a directory and for files of the run itself."""
-    if out.is_dir():
-        raise OutputError(f"{out}: is a directory; give the name of a file with --out")
-    inside = out.parent.resolve() / out.name
-    if inside.is_relative_to(run.resolve()) and inside.relative_to(run.resolve()).parts[0] in RECORDS:
-        raise OutputError(f"{out}: is part of the run; give another name with --out")
+    with progress_bar("merging", "records read", is_shown(progress)) as advance:
+        run = merge_shards(shards, out, advance)
+    summary = read_json(out / SUMMARY_FILE)
+    if as_json:
+        click.echo(json.dumps(summary))
+    else:
+        instances = [Instance.model_validate(one) for one in summary["instances"]]
+        click.echo("\n".join([*instance_lines(instances), "", *outcome_lines(out)]))
+    facts = run.facts
+    said = [f"{one.level}: {one.text}" for one in (facts.merged.says if facts.merged else [])]
+    if facts.generator_limited_reason:
+        said.append(f"bad: limited by its generator: {facts.generator_limited_reason}")
+    for text in said:
+        click.echo(printable(text, MOST_SAID), err=as_json)
+    limits = [LimitVerdict.model_validate(one) for one in summary.get("limits", [])]
+    for one in limits:
+        click.echo(printable(f"limit {one.limit}: {one.outcome}: {one.says}", 1000), err=as_json)
+    outcomes = {one.outcome for one in limits}
+    if facts.status != "complete" or "exceeded" in outcomes:
+        raise SystemExit(1)
+    raise SystemExit(3 if "not judged" in outcomes else 0)

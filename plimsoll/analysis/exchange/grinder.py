@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-import click
 import numpy as np
 
 from plimsoll.analysis.exchange.grinder_log import DataLog, GrinderRows, describe_logs, done_ms, survey
@@ -29,17 +28,13 @@ from plimsoll.analysis.exchange.importing import (
     finish_import,
     in_order,
     instant,
-    json_option,
-    print_imports,
     read_file_lines,
-    run_options,
     short_name,
     start_import,
     window_of,
 )
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.rundir.facts import Program
 from plimsoll.rundir.names import FACTS_FILE, ROUTES_FILE
 from plimsoll.rundir.read import read_json
@@ -49,53 +44,6 @@ from plimsoll.rundir.write import RunWriter
 _MS_NS, _MS_US = 1_000_000, 1000
 _MOST_REMEMBERED = 10_000
 _MOST_NAMED = 20
-
-
-@click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@run_options("grinder")
-@click.option(
-    "--names",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Names of the tests: a number and a name on each line. Default: as the workers' own logs say.",
-)
-@click.option(
-    "--composite",
-    metavar="NUMBER",
-    multiple=True,
-    type=int,
-    help="A test that encloses others: a measure, not a request. May be repeated. Default: as the workers' "
-    "own logs say.",
-)
-@json_option
-@progress_option
-def grinder(
-    files: tuple[Path, ...],
-    out: Path,
-    scenario: str,
-    target: str | None,
-    names: Path | None,
-    composite: tuple[int, ...],
-    as_json: bool,
-    progress: bool | None,
-) -> None:
-    """Import The Grinder's data logs, gzip or not: those of all workers of one run become one run directory.
-
-    \b
-    Examples:
-        plimsoll import grinder log/load-*-data.log --target http://10.0.0.5
-        plimsoll import grinder results/latest/grinder-0-data.log
-
-    Exit codes: 0 everything was read; 1 imported, but The Grinder was killed while it wrote, or lines could
-    not be read; 2 a file that is not a data log.
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    called = {} if names is None else read_test_names(names)
-    with progress_bar("reading", "bytes", is_shown(progress)) as advance:
-        imported = import_grinder(
-            files, out, scenario=scenario, target=target, names=called, composite=composite, progress=advance
-        )
-    print_imports([imported], as_json)
 
 
 def import_grinder(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.exchange.csvfile import Format, by_blocks
+from plimsoll.analysis.exchange.csvfile import by_blocks
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import WARMUP, Records
 
@@ -130,4 +130,4 @@ def _zigzag(value: int) -> bytes:
     return bytes(found)
 
 
-HDR = Format("hdr", "an HdrHistogram interval log", by_blocks(hdr_blocks))
+HDR = by_blocks(hdr_blocks)

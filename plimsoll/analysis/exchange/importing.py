@@ -1,4 +1,4 @@
-"""What all imports share: options, lines of files, requests in order, routes, run directory, and result."""
+"""What all imports share: lines of files, requests in order, routes, run directory, and result."""
 
 import gzip
 import json
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 from urllib.parse import urlsplit
@@ -44,46 +44,6 @@ class ImportingError(PlimsollError):
 
 class CutOffError(Exception):
     """The file ends in the middle, as a killed program leaves it; the message says how."""
-
-
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print what was imported as JSON on standard output."
-)
-
-
-def run_options(scenario: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the options that say where the run directory goes and what is noted in it."""
-    options = (
-        click.option(
-            "--target",
-            metavar="URL",
-            help="The site's base URL, to be recorded: the files do not contain it.",
-        ),
-        click.option(
-            "--scenario",
-            metavar="NAME",
-            default=scenario,
-            show_default=True,
-            callback=_plain,
-            help="Name of the scenario.",
-        ),
-        click.option(
-            "--out",
-            metavar="DIR",
-            default=Path("results"),
-            show_default=True,
-            type=click.Path(path_type=Path),
-            help="Folder for run directories.",
-        ),
-    )
-    return lambda command: reduce(lambda decorated, option: option(decorated), options, command)
-
-
-def _plain(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
-    """Return `name` if the name of a directory can be made of it."""
-    if 0 < len(name) <= 60 and name.isascii() and name.replace("-", "").replace("_", "").isalnum():
-        return name
-    raise click.BadParameter("use letters, digits, '-' and '_'", ctx, parameter)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-import click
-
 from plimsoll.analysis.evidence.generator import is_late
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange.importing import (
@@ -26,13 +24,9 @@ from plimsoll.analysis.exchange.importing import (
     ImportResult,
     ImportWriter,
     MeasureValue,
-    check_files,
     finish_import,
     instant,
-    json_option,
-    print_imports,
     read_file_lines,
-    run_options,
     start_import,
     status_error,
 )
@@ -60,38 +54,6 @@ _MOST_WAITING = 100_000
 _MS = 1_000_000
 _BROWSER = "browser_http_req_duration"
 _FASTEST_MS = 0.5  # nothing that went through a browser's network process and a server came back sooner
-
-
-@click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@run_options("k6")
-@click.option(
-    "--timeout-s",
-    metavar="NUMBER",
-    default=60.0,
-    show_default=True,
-    type=click.FloatRange(min=0, min_open=True),
-    help="The time-out of the script's requests: what one counts that timed out without a connection.",
-)
-@json_option
-def k6(
-    files: tuple[Path, ...], out: Path, scenario: str, target: str | None, timeout_s: float, as_json: bool
-) -> None:
-    """Import what `k6 run --out json=FILE` or `--out csv=FILE` wrote, gzip or not: a run directory each.
-
-    \b
-    Examples:
-        plimsoll import k6 result.json.gz --target http://10.0.0.5
-        plimsoll report results/latest
-
-    Exit codes: 0 everything was read; 1 imported, but k6 was killed while it wrote, or lines could not be
-    read; 2 a file without samples of k6.
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    check_files(files)
-    print_imports(
-        (import_k6(path, out, scenario=scenario, target=target, timeout_s=timeout_s) for path in files),
-        as_json,
-    )
 
 
 def import_k6(

@@ -24,10 +24,7 @@ from plimsoll.analysis.exchange.importing import (
     in_order,
     instant,
     is_address,
-    json_option,
-    print_imports,
     route_of_url,
-    run_options,
     short_name,
     start_import,
     status_error,
@@ -36,61 +33,12 @@ from plimsoll.analysis.exchange.importing import (
 from plimsoll.analysis.statistics.percentiles import MILLION, rank
 from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import is_figure, printable, redact
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import ABSENT, count, plain_ms
 from plimsoll.rundir.facts import Program
 from plimsoll.rundir.find import directory_name, new_directory
 from plimsoll.rundir.records import RECORD, Records, error_number
 
-_LISTENER = Path(__file__).with_name("locust_listener.py")
-
-
-@click.command()
-@click.argument("files", metavar="FILE|PREFIX...", nargs=-1, type=click.Path(path_type=Path))
-@run_options("locust")
-@click.option("--listener", is_flag=True, help="Print the listener that records every request, and exit.")
-@json_option
-@progress_option
-def locust(
-    files: tuple[Path, ...],
-    out: Path,
-    scenario: str,
-    target: str | None,
-    listener: bool,
-    as_json: bool,
-    progress: bool | None,
-) -> None:
-    """Import the requests of a Locust test, or a summary of its CSV files.
-
-    \b
-    Examples:
-        plimsoll import locust --listener > plimsoll_listener.py
-        locust -f locustfile.py,plimsoll_listener.py --headless -u 50 -t 5m -H http://10.0.0.5
-        plimsoll import locust locust-requests-*.jsonl --target http://10.0.0.5
-        plimsoll import locust load                 # load_stats.csv, load_failures.csv …
-
-    The files of the listener (of all processes of one test, gzip or not) become a run directory. Of Locust's
-    own CSV files (`--csv PREFIX`) that cannot be made: they become imported_summary.json.
-
-    Exit codes: 0 everything was read; 1 imported, but Locust was killed while it wrote, or lines could not be
-    read; 2 a file that Locust did not write.
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    if listener:
-        click.echo(_LISTENER.read_text(encoding="utf-8"), nl=False)
-        return
-    if not files:
-        raise click.UsageError("Missing argument 'FILE|PREFIX...'.")
-    prefixes = {prefix for path in files if (prefix := prefix_of(path))}
-    if prefixes:
-        if len(prefixes) > 1 or not all(map(prefix_of, files)):
-            raise ImportingError(
-                "Locust's CSV files are of one test: give one PREFIX, and nothing else with it"
-            )
-        _summarise(read_tables(prefixes.pop()), out, scenario, as_json)
-        return
-    with progress_bar("reading", "bytes", is_shown(progress)) as advance:
-        imported = import_locust(files, out, scenario=scenario, target=target, progress=advance)
-    print_imports([imported], as_json)
+LISTENER = Path(__file__).with_name("locust_listener.py")
 
 
 def import_locust(
@@ -391,7 +339,8 @@ def _text(at: datetime | None) -> str | None:
     return None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _summarise(tables: "Tables", out: Path, scenario: str, as_json: bool) -> None:
+def summarise_tables(tables: "Tables", out: Path, scenario: str, as_json: bool) -> None:
+    """Write imported_summary.json, and print what is in it."""
     """Write imported_summary.json into its own folder, which is not a run: `latest` stays where it is."""
     directory = new_directory(out, directory_name(tables.started_at or datetime.now(UTC), scenario))
     path = directory / "imported_summary.json"

@@ -1,6 +1,5 @@
-"""`plimsoll merge`: shards of one run, written by several processes or machines, become one run directory."""
+"""Shards of one run, written by several processes or machines, become one run directory."""
 
-import json
 import math
 import os
 import re
@@ -11,11 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from plimsoll.analysis.evidence.generator import is_late
-from plimsoll.analysis.evidence.summary import outcome_lines, summarise
+from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.analysis.exchange.importing import done_ns, in_order, window_of
 from plimsoll.analysis.exchange.shards import (
     ClockAlignment,
@@ -35,7 +33,6 @@ from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.common.errors import OutputError, gravest_first
 from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable, redact
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import count, counted, plain_ms, significant
 from plimsoll.rundir.events import Event, read_events
 from plimsoll.rundir.facts import (
@@ -51,56 +48,10 @@ from plimsoll.rundir.read import read_json
 from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP, Records, RequestFile, error_number
 from plimsoll.rundir.write import RunWriter
 
-_MOST_SAID = 20_000  # characters of what is said of all instances together
+MOST_SAID = 20_000  # characters of what is said of all instances together
 
 
-@click.command()
-@click.argument("shards", metavar="SHARD...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="The run directory to write."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
-@progress_option
-def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | None) -> None:
-    """Merge the run directories of several processes or machines into one.
-
-    \b
-    Examples:
-        plimsoll merge shards --out results/merged
-        plimsoll merge host1/0 host2/1 host3/2 host4/3 --out results/merged
-        plimsoll merge shards --out results/merged --json | jq .instances
-
-    A folder stands for the shards in it. The percentiles are those of all requests together. The run is
-    complete only if every shard is and none is missing: those that are not are named, and what they had
-    left to send is counted.
-
-    Exit codes: 0 the run is complete, within its limits; 1 merged, but incomplete or over a limit; 2 nothing
-    was merged; 3 it is complete, but a limit could not be judged.
-    """  # noqa: D301 \b is click's: keep these lines as they are
-    with progress_bar("merging", "records read", is_shown(progress)) as advance:
-        run = merge_shards(shards, out, advance)
-    summary = read_json(out / SUMMARY_FILE)
-    if as_json:
-        click.echo(json.dumps(summary))
-    else:
-        instances = [Instance.model_validate(one) for one in summary["instances"]]
-        click.echo("\n".join([*_instance_lines(instances), "", *outcome_lines(out)]))
-    facts = run.facts
-    said = [f"{one.level}: {one.text}" for one in (facts.merged.says if facts.merged else [])]
-    if facts.generator_limited_reason:
-        said.append(f"bad: limited by its generator: {facts.generator_limited_reason}")
-    for text in said:
-        click.echo(printable(text, _MOST_SAID), err=as_json)
-    limits = [LimitVerdict.model_validate(one) for one in summary.get("limits", [])]
-    for one in limits:
-        click.echo(printable(f"limit {one.limit}: {one.outcome}: {one.says}", 1000), err=as_json)
-    outcomes = {one.outcome for one in limits}
-    if facts.status != "complete" or "exceeded" in outcomes:
-        raise SystemExit(1)
-    raise SystemExit(3 if "not judged" in outcomes else 0)
-
-
-def _instance_lines(instances: Sequence[Instance]) -> list[str]:
+def instance_lines(instances: Sequence[Instance]) -> list[str]:
     """Return a line for each, under a head; what is not known is a dash."""
     lines = [
         f"{'instance':<34} {'status':<11} {'sent':>11} {'unsent':>11} {'lag p99.9 ms':>12} {'p99.9 ms':>11}"
@@ -303,7 +254,7 @@ def _complete(
 
 
 def _escape(text: str | None) -> str | None:
-    return None if text is None else printable(redact(text), _MOST_SAID)
+    return None if text is None else printable(redact(text), MOST_SAID)
 
 
 @contextmanager

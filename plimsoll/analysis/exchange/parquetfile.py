@@ -5,7 +5,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from plimsoll.analysis.exchange.csvfile import COLUMNS, Advance, ColumnValues, Format, Writer, columns
+from plimsoll.analysis.exchange.csvfile import COLUMNS, Advance, ColumnValues, Writer, columns
 from plimsoll.common.errors import SettingsError
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import RECORD
@@ -27,7 +27,8 @@ def _write(run: RunDirectory, file: IO[bytes], advance: Advance) -> None:
             advance(len(block))
 
 
-def _prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:
+def prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:
+    """Return the number of requests and what writes the rows. Raises PlimsollError without pyarrow."""
     _arrow()  # before a file is opened
     return run.requests.count, lambda file: _write(run, file, advance)
 
@@ -57,6 +58,3 @@ def _array(column: ColumnValues, arrow: Any) -> Any:
         return arrow.array(column.values, mask=column.absent)
     indices = arrow.array(column.values.astype(np.int32), mask=column.absent)
     return arrow.DictionaryArray.from_arrays(indices, arrow.array(column.texts, arrow.string()))
-
-
-PARQUET = Format("parquet", "a row a request, in typed columns", _prepare)

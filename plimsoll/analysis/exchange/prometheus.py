@@ -13,7 +13,7 @@ import numpy as np
 
 from plimsoll.analysis.evidence.measure import Progress, measure_figures
 from plimsoll.analysis.evidence.run import RunStatistics
-from plimsoll.analysis.exchange.csvfile import Advance, Format, Writer
+from plimsoll.analysis.exchange.csvfile import Advance, Writer
 from plimsoll.analysis.statistics.percentiles import Sample, TimeFigures
 from plimsoll.analysis.statistics.routes import RouteFigures
 from plimsoll.common.hostile import printable
@@ -256,9 +256,7 @@ def _values(labels: Labels) -> list[str]:
     return [printable(value) for value in labels.values()]
 
 
-def _prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:
+def prepare(run: RunDirectory, advance: Advance) -> tuple[int, Writer]:
+    """Return the number of requests and what writes the figures. Raises PlimsollError."""
     requests, exposition = prometheus_text(run, advance)  # before a file is opened: there may be none
     return requests, lambda file: file.write(exposition.encode("utf-8"))
-
-
-PROMETHEUS = Format("prometheus", "the run's figures", _prepare)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.evidence.measure import measure_figures
-from plimsoll.analysis.exchange.exchange import export_run
+from plimsoll.analysis.exchange.exporting import export_run
 from plimsoll.analysis.exchange.grinder import import_grinder
 from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import LONGEST_S, ROOT, free_port, grinder_table, jars, need

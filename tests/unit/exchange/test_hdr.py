@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.analysis.exchange.exchange import export_run
+from plimsoll.analysis.exchange.exporting import export_run
 from plimsoll.analysis.exchange.hdrlog import LARGEST, encode_counts, hdr_blocks, slot_upper_us, slots_of
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import WARMUP

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.exchange.csvfile import COLUMNS, cell
-from plimsoll.analysis.exchange.exchange import export_run
+from plimsoll.analysis.exchange.exporting import export_run
 from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import FIXTURES
 from tests.support.rundir import COLUMNS as RECORD

@@ -1,0 +1,47 @@
+"""The options that all imports share."""
+
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import click
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print what was imported as JSON on standard output."
+)
+
+
+def run_options(scenario: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the options that say where the run directory goes and what is noted in it."""
+    options = (
+        click.option(
+            "--target",
+            metavar="URL",
+            help="The site's base URL, to be recorded: the files do not contain it.",
+        ),
+        click.option(
+            "--scenario",
+            metavar="NAME",
+            default=scenario,
+            show_default=True,
+            callback=_plain,
+            help="Name of the scenario.",
+        ),
+        click.option(
+            "--out",
+            metavar="DIR",
+            default=Path("results"),
+            show_default=True,
+            type=click.Path(path_type=Path),
+            help="Folder for run directories.",
+        ),
+    )
+    return lambda command: reduce(lambda decorated, option: option(decorated), options, command)
+
+
+def _plain(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Return `name` if the name of a directory can be made of it."""
+    if 0 < len(name) <= 60 and name.isascii() and name.replace("-", "").replace("_", "").isalnum():
+        return name
+    raise click.BadParameter("use letters, digits, '-' and '_'", ctx, parameter)
