@@ -23,8 +23,8 @@ from plimsoll.analysis.page.section import Row, Table
 from plimsoll.analysis.regress.nights import ChangeRow, NightRow, RunRow
 from plimsoll.analysis.regress.schema import APPLICATION_ID, MIGRATIONS
 from plimsoll.analysis.regress.store import HistoryStore
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.runs import number_runs
 from plimsoll.common.errors import DamagedFileError, HistoryError
 from plimsoll.common.hostile import plotly_text

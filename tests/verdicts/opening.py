@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.making import make_report
 from tests.support.chromium import CHROMIUM, FLAGS
 from tests.support.experiment import write_experiment, write_scripted_experiment
 

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import click
 
-from plimsoll.analysis.compare.comparison import compare as compare_sides
-from plimsoll.analysis.compare.gates import read_gates
-from plimsoll.analysis.compare.page import comparison_document, comparison_page
-from plimsoll.analysis.compare.weeks import compare_weeks, find_weeks
-from plimsoll.analysis.page.shell import write_page
 from plimsoll.analysis.page.verdict import DocumentFiles, document_options, text_lines
-from plimsoll.analysis.statistics.standardised import UTC
 from plimsoll.common.errors import OutputError
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 
@@ -61,6 +55,13 @@ def compare(
 
     Exit codes: 0 PASS; 1 FAIL; 2 wrong usage or unreadable input; 3 INCONCLUSIVE.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.analysis.compare.comparison import compare as compare_sides
+    from plimsoll.analysis.compare.gates import read_gates
+    from plimsoll.analysis.compare.page import comparison_document, comparison_page
+    from plimsoll.analysis.compare.weeks import compare_weeks, find_weeks
+    from plimsoll.analysis.page.shell import write_page
+    from plimsoll.analysis.statistics.standardised import UTC
+
     if len(paths) > 2:
         raise click.UsageError("give two sides at most: BASELINE and CANDIDATE")
     if html is not None and html.is_dir():

@@ -1,57 +1,27 @@
-"""`plimsoll regress`: tonight by the nights before.
+"""`plimsoll regress`: tonight by the nights before."""
 
-Messages go out by an outbox in the history's file: once a channel, again where they did not arrive.
-"""
-
-import getpass
 import json
-import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from plimsoll.analysis.compare.gates import Gates, read_gates
 from plimsoll.analysis.page.verdict import DocumentFiles, document_options, markdown, text_lines
-from plimsoll.analysis.regress.changes import need_otava
-from plimsoll.analysis.regress.intake import (
-    IntakeResult,
-    PruningResult,
-    add_runs,
-    prune,
-    select_readable,
-)
-from plimsoll.analysis.regress.judge import chosen_nights, names_that_drop
-from plimsoll.analysis.regress.judgement import (
-    EXIT_CODES,
-    Judgement,
-    JudgingOptions,
-    as_json,
-    judgement_document,
-    message_subject,
-    overall,
-)
-from plimsoll.analysis.regress.nights import Decision, build_series, group_name, instant
-from plimsoll.analysis.regress.page import history_page
-from plimsoll.analysis.regress.store import HistoryStore, now, open_history
-from plimsoll.analysis.regress.tonight import judge_last_night, read_experiment
 from plimsoll.common.errors import HistoryError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.common.notify import Channel, Message, NotDeliveredError, channel_options, open_channels
+from plimsoll.common.notify import Message, channel_options, open_channels
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import counted, parse_duration_s
 
+if TYPE_CHECKING:
+    from plimsoll.analysis.regress.intake import IntakeResult, PruningResult
+    from plimsoll.analysis.regress.judgement import Judgement
+
 DEFAULT = Path("results/history.sqlite")
-MOST_ATTEMPTS = 20  # nights: after that nobody waits for it
-DEAD_AFTER_S = 600.0  # an attempt that has not ended by then was killed
-# Neither sent, nor being sent by a process that lives.
-_PENDING = "(delivered_at IS NULL OR (delivered_at LIKE 'since %' AND delivered_at < ?))"
 _PATH = click.Path(path_type=Path)
-_MOST_SHOWN = 20
 _OPTIONS = (
     click.option(
         "--set-baseline",
@@ -159,11 +129,28 @@ def regress(
     Exit codes: 0 nothing is worse; 1 something is, until it recovers or is accepted; 2 wrong usage; 3
     something cannot be judged.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.analysis.compare.gates import read_gates
+    from plimsoll.analysis.regress.changes import need_otava
+    from plimsoll.analysis.regress.decisions import read_decision_options
+    from plimsoll.analysis.regress.intake import add_runs, prune, select_readable
+    from plimsoll.analysis.regress.judgement import (
+        EXIT_CODES,
+        JudgingOptions,
+        as_json,
+        judgement_document,
+        message_subject,
+        overall,
+    )
+    from plimsoll.analysis.regress.outbox import announce, deliver
+    from plimsoll.analysis.regress.page import history_page
+    from plimsoll.analysis.regress.store import open_history
+    from plimsoll.analysis.regress.tonight import judge_last_night
+
     need_otava()
     files = DocumentFiles(junit_file, markdown_file, html)
     limits = None if gates is None else read_gates(gates)
     channels = open_channels(further)
-    deciding = _read_decision_options(further)
+    deciding = read_decision_options(further)
     terms = JudgingOptions(datetime.now(UTC), stale_after_s, tell_once)
     if not new and not file.exists():
         raise HistoryError(f"{file}: there is no history: correct the path, or begin one there with --new")
@@ -192,7 +179,7 @@ def regress(
         empty = [] if judged else [f"{printable(name, 80)}: no day of its log is over yet" for name in names]
         document = judgement_document(judged)
         files.write(document, lambda: history_page(judged))
-        problems = _deliver(kept, channels)
+        problems = deliver(kept, channels)
         pruned = None if keep_raw_days is None else prune(kept, keep_raw_days, force, dry_run)
     if prints_json:
         click.echo(json.dumps(as_json(judged), indent=2, allow_nan=False))
@@ -204,14 +191,14 @@ def regress(
     sys.exit(EXIT_CODES["unjudged" if empty else overall(judged)])
 
 
-def _message_key(judgement: Judgement) -> str:
+def _message_key(judgement: "Judgement") -> str:
     """Return what tells this night's message from all others."""
     late = "\nstale" if judgement.is_stale else ""
     return f"{judgement.experiment}\n{judgement.night.name}\n{judgement.verdict}{late}"
 
 
 def _report(
-    intake: IntakeResult | None, problems: list[str], pruned: PruningResult | None, dry_run: bool
+    intake: "IntakeResult | None", problems: list[str], pruned: "PruningResult | None", dry_run: bool
 ) -> None:
     """Print on standard error what is not part of the judgement."""
     lines = [f"left out: {each}" for each in intake.unreadable] if intake else []
@@ -223,184 +210,3 @@ def _report(
         lines += [f"kept: {each}" for each in pruned.spared]
     for line in lines:
         click.echo(printable(line, 2000), err=True)
-
-
-@dataclass(frozen=True)
-class DecisionOptions:
-    """What is to be decided, why, and who decides it. `baseline` is None where none is to be set."""
-
-    baseline: str | None
-    accepts: bool
-    drops: tuple[str, ...]
-    note: str
-    by: str
-
-    def apply(self, history: HistoryStore, experiments: Sequence[str], gates: Gates | None) -> list[str]:
-        """Decide it of `experiments`. Return what had no effect, a sentence each. Raises SettingsError."""
-        if self.baseline is not None:
-            self._set_baseline(history, experiments, self.baseline, gates)
-        accepted = [self._accept(history, name) for name in experiments] if self.accepts else []
-        if self.drops:
-            self._drop(history, experiments)
-        return (
-            ["--accept: nothing was reported that is still to be accepted"]
-            if accepted and not any(accepted)
-            else []
-        )
-
-    def _accept(self, history: HistoryStore, experiment: str) -> bool:
-        """Accept what was reported of `experiment`; return whether there was anything."""
-        past = read_experiment(history, experiment)
-        seen = [night for night in past.nights if night.findings is not None]  # others were just added
-        if not seen:
-            return False
-        names = {night.id: night.name for night in past.nights}
-        what = [
-            f"{group_name(row.group)} since {names[row.night]}"
-            for row in past.changes
-            if not row.accepted and row.recovered is None and row.kind != "better"
-        ]
-        what += [
-            f"{found.name} ({found.text.rstrip('.')})"
-            for found in seen[-1].findings or ()
-            if found.disqualifies
-        ]
-        if what:
-            at, last = now(), seen[-1].id
-            history.accept_changes(experiment, at)
-            history.note_decision(
-                experiment, self._decision("accept", "; ".join(dict.fromkeys(what)), last, at)
-            )
-            history.look_again([last])
-        return bool(what)
-
-    def _set_baseline(
-        self, history: HistoryStore, experiments: Sequence[str], night: str, gates: Gates | None
-    ) -> None:
-        """Make `night` (its name, or `latest`) and those before it the baseline of those that have it."""
-        done = 0
-        for name in experiments:
-            # What changed is found before it becomes the level.
-            before = judge_last_night(history, name, gates)
-            changed = max((at for each in before.series for at in each.changes), default=0) if before else 0
-            nights = history.nights(name)
-            chosen = chosen_nights(nights, night, changed)
-            if chosen is not None:
-                at = now()
-                history.set_baseline(chosen, name)
-                history.accept_changes(name, at)
-                last = next(each.name for each in nights if each.id == chosen[-1])
-                history.note_decision(name, self._decision("baseline", last, nights[-1].id, at))
-                done += 1
-        if not done:
-            last_nights = [each.name for name in experiments for each in history.nights(name)][-5:]
-            has = ", ".join(printable(each, 80) for each in last_nights) or "none"
-            raise SettingsError(
-                f"--set-baseline {printable(night, 80)}: there is no such night; the last are: {has}"
-            )
-
-    def _drop(self, history: HistoryStore, experiments: Sequence[str]) -> None:
-        pasts = [past for name in experiments if (past := read_experiment(history, name)).nights]
-        known = {past.experiment: names_that_drop(past, build_series(past)) for past in pasts}
-        for name in self.drops:
-            mine = [past for past in pasts if name in known[past.experiment]]
-            if not mine:
-                there = dict.fromkeys(each for names in known.values() for each in names)
-                has = ", ".join(printable(each, 80) for each in list(there)[:_MOST_SHOWN]) or "none"
-                raise SettingsError(
-                    f"--drop {printable(name, 80)}: there is nothing of this name; there are: {has}"
-                )
-            for past in mine:
-                drop = self._decision("drop", name, past.nights[-1].id, now())
-                history.note_decision(past.experiment, drop)
-
-    def _decision(
-        self, kind: Literal["accept", "baseline", "drop"], name: str, night: int, at: str
-    ) -> Decision:
-        return Decision(kind, name, night, at, self.by, self.note)
-
-
-def _read_decision_options(options: Mapping[str, Any]) -> DecisionOptions:
-    """Return what is to be decided. Raises SettingsError with all problems."""
-    baseline, accepts, drops = options["baseline"], options["accepts"], options["drops"]
-    note, by = (options["note"] or "").strip(), (options["by"] or "").strip()
-    problems = []
-    if (accepts or drops) and not note:
-        asked = "--accept" if accepts else "--drop"
-        problems.append(f"{asked}: also say why, for those who read the history: --note TEXT")
-    if not (accepts or drops or baseline is not None):
-        problems += [
-            f"{option}: belongs to --accept, --drop or --set-baseline"
-            for option, value in (("--note", options["note"]), ("--by", options["by"]))
-            if value is not None
-        ]
-    if problems:
-        raise SettingsError("\n".join(problems))
-    return DecisionOptions(baseline, accepts, tuple(drops), note, by or _login())
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}"
-
-
-def announce(history: HistoryStore, key: str, message: Message, names: Sequence[str]) -> None:
-    """Keep a message to be sent, once a `key`, by the channels `names`."""
-    with history.transaction():
-        cursor = history.connection.execute(
-            "INSERT OR IGNORE INTO message (key, made_at, verdict, subject, markdown) VALUES (?, ?, ?, ?, ?)",
-            (key, now(), message.verdict, message.subject, message.markdown),
-        )
-        if cursor.rowcount:
-            for name in names:
-                history.connection.execute(
-                    "INSERT INTO delivery (message, channel) VALUES (?, ?)", (cursor.lastrowid, name)
-                )
-
-
-def _deliver(history: HistoryStore, by: Mapping[str, Channel]) -> list[str]:
-    """Send what is to be sent, and note what arrived. Return what did not, a sentence each."""
-    problems = []
-    for name, send in by.items():
-        pending = history.connection.execute(
-            "SELECT message.* FROM delivery JOIN message "  # noqa: S608 our own text
-            f"ON message.id = delivery.message WHERE channel = ? AND {_PENDING} AND attempts < ? "
-            "ORDER BY message.id",
-            (name, _abandoned_mark(), MOST_ATTEMPTS),
-        ).fetchall()
-        for row in pending:
-            if not _claim(history, row["id"], name):
-                continue
-            try:
-                send(Message(row["verdict"], row["subject"], row["markdown"]))
-            except NotDeliveredError as error:
-                _settle(history, row["id"], name, None)
-                problems.append(f"the message did not go out, and will be sent again next time: {error}")
-            else:
-                _settle(history, row["id"], name, now())
-    return problems
-
-
-def _claim(history: HistoryStore, message: int, channel: str) -> bool:
-    """Take a message to send it: of two processes, one gets it. An attempt counts before it is made."""
-    with history.transaction():
-        cursor = history.connection.execute(
-            "UPDATE delivery SET attempts = attempts + 1, delivered_at = 'since ' || ? "  # noqa: S608 our own
-            f"WHERE message = ? AND channel = ? AND {_PENDING}",
-            (now(), message, channel, _abandoned_mark()),
-        )
-        return cursor.rowcount == 1
-
-
-def _abandoned_mark() -> str:
-    """Return the mark of the youngest attempt that must have died."""
-    return f"since {instant(datetime.now(UTC) - timedelta(seconds=DEAD_AFTER_S))}"
-
-
-def _settle(history: HistoryStore, message: int, channel: str, at: str | None) -> None:
-    with history.transaction():
-        history.connection.execute(
-            "UPDATE delivery SET delivered_at = ? WHERE message = ? AND channel = ?", (at, message, channel)
-        )

@@ -1,31 +1,18 @@
 """`plimsoll report`: run directories become one page."""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from plimsoll.analysis.evidence.measure import measure_in_detail
-from plimsoll.analysis.page.against_log import hold_against_log
-from plimsoll.analysis.page.shell import FORMATS, draw_pictures, write_page
-from plimsoll.analysis.report.comparison_findings import find_lost_runs
-from plimsoll.analysis.report.contents import Report, render_report
-from plimsoll.analysis.report.runs import number_runs
-from plimsoll.analysis.report.sections.storage import read_fileio, read_rounds
-from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar, progress_option
 from plimsoll.common.units import counted
-from plimsoll.rundir.find import OpenedRuns, is_group_folder, is_run, open_runs, run_group, runs_folder
-from plimsoll.rundir.names import FACTS_FILE, REPORT_FILE, ROUNDS_FILE, RUNS_FOLDER
-
-Progress = Callable[[int, int], None]
-_FILEIO = "fileio*.json*"
 
 
 def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[str]:
+    from plimsoll.analysis.page.shell import FORMATS
+
     wanted = [] if value is None else [part.strip() for part in value.split(",")]
     if strange := [part for part in wanted if part not in FORMATS]:
         raise click.BadParameter(
@@ -80,6 +67,9 @@ def report(
 
     Exit codes: 0 the report is written; 2 wrong usage, or there is no run that can be read.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.analysis.page.shell import draw_pictures
+    from plimsoll.analysis.report.making import make_report
+
     with progress_bar("reading", "requests", is_shown(progress)) as advance:
         made = make_report(directories, out, advance, against_log)
     if as_json:
@@ -91,91 +81,3 @@ def report(
         if not as_json:
             folder = printable(str(pictures[0].parent), 4096)
             click.echo(f"figures: {folder} ({counted(len(pictures), 'file')})")
-
-
-def make_report(
-    paths: Sequence[Path],
-    out: Path | None = None,
-    progress: Progress = lambda *_: None,
-    against_log: Path | None = None,
-) -> Report:
-    """Read the run directories `paths` and write one report on all of them.
-
-    A folder of run directories stands for those in it, and an experiment's folder for its runs. Results of
-    `plimsoll fileio` are drawn too, where they are among `paths` or lie in such a folder. Written to `out`,
-    by default `report.html` in the first of `paths`, whole or not at all. `progress` is called with the
-    number of records read so far and that of all runs. Replays are held against `against_log`, the imported
-    log that they replay, where it is given. Raises PlimsollError.
-    """
-    subjects = find_inputs(paths)
-    fileio, rounds = read_fileio(subjects.fileio), read_rounds(subjects.rounds)
-    if not subjects.runs and fileio.is_empty:
-        raise RunDirectoryError("\n".join(fileio.troubles))
-    found = open_runs(subjects.runs) if subjects.runs else OpenedRuns([], set(), [])
-    directories, unreadable = found.runs, list(found.unreadable)
-    unreadable += [lost for path in subjects.runs for lost in find_lost_runs(path)]
-    target = out or (paths[0].parent if paths[0].is_file() else paths[0]) / REPORT_FILE
-    if target.is_dir():
-        raise OutputError(f"{target}: is a directory; give the name of a file with --out")
-    total, read = sum(run.requests.count for run in directories), 0
-
-    def advance(records: int) -> None:
-        nonlocal read
-        read += records
-        progress(read, total)
-
-    several = len(directories) > 1
-    measured = []
-    for run in directories:
-        try:
-            measured.append(measure_in_detail(run, advance, sliced=several))
-        except RunDirectoryError as error:
-            if run.path in found.named or len(directories) == 1:
-                raise
-            unreadable.append(str(error))
-    if subjects.runs and not measured:
-        raise RunDirectoryError("\n".join(unreadable))
-    held = hold_against_log(against_log, directories) if against_log else []
-    made = Report(target, number_runs(measured), unreadable, fileio, rounds, held)
-    write_page(target, render_report(made))
-    return made
-
-
-@dataclass(frozen=True)
-class ReportInputs:
-    """The places to look for runs in, the files of fileio, and those with rounds of preconditioning."""
-
-    runs: list[Path]
-    fileio: list[Path]
-    rounds: list[Path]
-
-
-def find_inputs(paths: Sequence[Path]) -> ReportInputs:
-    """Tell run directories and folders from files of fileio, and find those that lie in the folders.
-
-    An experiment's folder stands for its `runs`; what `plimsoll fileio` left in it, or in any other folder of
-    runs, counts as named.
-    """
-    runs: list[Path] = []
-    fileio: list[Path] = []
-    rounds: list[Path] = []
-    for path in paths:
-        if path.is_file() and path.suffix in (".json", ".jsonl") and path.name != FACTS_FILE:
-            fileio.append(path)
-            continue
-        runs.append(runs_folder(path))
-        fileio += _lying_in(path, _FILEIO)
-        rounds += _lying_in(path, ROUNDS_FILE)
-    return ReportInputs(runs, list(dict.fromkeys(fileio)), list(dict.fromkeys(rounds)))
-
-
-def _lying_in(path: Path, named: str) -> list[Path]:
-    if is_run(path) or is_group_folder(path):  # only its experiment's folder may hold any
-        folder = (run_group(path) if is_run(path) else path.absolute()).parent
-        return _files(folder.parent, named) if folder.name == RUNS_FOLDER else []
-    folder = path.absolute()
-    return _files(folder, named) + (_files(folder.parent, named) if folder.name == RUNS_FOLDER else [])
-
-
-def _files(folder: Path, named: str) -> list[Path]:
-    return sorted(path for path in folder.glob(named) if path.is_file())

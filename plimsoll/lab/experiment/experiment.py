@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.report.report import make_report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.files import append_line
 from plimsoll.common.hostile import printable

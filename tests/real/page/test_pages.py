@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Browser
 
-from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.cli import main
 from tests.support.chromium import Opened
 from tests.support.comparable import regress, sign_off, signed_off, write_both, write_gates, write_night

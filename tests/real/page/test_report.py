@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from plimsoll.analysis.page.shell import draw_pictures
-from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.making import make_report
 from tests.support.chromium import Opened
 from tests.support.experiment import (
     add_arc,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.making import make_report
 from tests.support.pages import HOSTILE, write_hostile_run
 from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need, skip_or_fail
 from tests.support.rundir import records, traffic, write_run

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.analysis.compare.comparison import Comparison, compare
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.regress.intake import select_runs
-from plimsoll.analysis.report.report import make_report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.signoff.page import scenarios_table
 from plimsoll.rundir.find import find_runs, open_runs, relative_name, run_group
 from tests.support.comparable import STEADY, instant, write_comparable

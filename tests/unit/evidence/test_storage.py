@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.storage import disks_of, summed_up
-from plimsoll.analysis.report.report import make_report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.signoff.page import scenarios_table
 from plimsoll.common.errors import Severity
 from plimsoll.rundir.facts import Storage

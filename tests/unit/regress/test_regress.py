@@ -120,7 +120,7 @@ def test_news_is_not_lost_with_whoever_found_it(quiet: Lab, monkeypatch: pytest.
 
     lab = quiet
     with monkeypatch.context() as patch:
-        patch.setattr("plimsoll.analysis.regress.regress.announce", killed)
+        patch.setattr("plimsoll.analysis.regress.outbox.announce", killed)
         while lab.night(*lab.notify, nvme=2.0)[0] != 137:
             assert lab.number < 40
     assert lab.night(*lab.notify, nvme=2.0)[0] == 1

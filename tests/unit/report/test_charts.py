@@ -8,9 +8,10 @@ import pytest
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.page.chart import MISSING, Missing, TimeUnit, spaced_ticks, wrap_label
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
-from plimsoll.analysis.report import charts, contents, make_report
+from plimsoll.analysis.report import charts, contents
 from plimsoll.analysis.report.charts.over_time import span_shapes
 from plimsoll.analysis.report.charts.scatter import Scatter, ScatterBackend, scatter_chart
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.statistics.windows import PhaseWindow
 from plimsoll.common.errors import Severity
 from plimsoll.rundir.events import Span

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.evidence.storage import differing
-from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.sections.storage import differences_json
 from plimsoll.common.errors import RunDirectoryError
 from tests.support.experiment import DISK, FAST, SLOW, write_experiment, write_one

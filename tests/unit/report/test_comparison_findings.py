@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from plimsoll.analysis.evidence.measure import measure_in_detail
-from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.comparison_findings import check_controls, undone
 from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.rundir.read import RunDirectory
 from tests.support.experiment import FAST, SLOW, add_events, write_experiment, write_one

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.factors import SweepLevel, goal_sentence, is_rate, number_of, sort_levels
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.statistics.factors import Estimate
 from tests.support.experiment import write_experiment, write_factorial
 from tests.support.pages import HOSTILE, figures_of, text_of

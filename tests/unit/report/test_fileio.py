@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.common.errors import RunDirectoryError
 from tests.support.experiment import FILEIO_THREADS, cell, cells, write_cells, write_experiment
 from tests.support.pages import figures_of, text_of

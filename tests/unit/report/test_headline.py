@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.sections.headline import sentence
 from plimsoll.cli import main
 from tests.support.experiment import FAST, SLOW, write_experiment, write_scripted_experiment

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
-from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.sections.host import Binned, PhaseMean, RowFigures, TimeBins, change_weight
 from plimsoll.common.files import read_regular_lines
 from tests.support.experiment import (

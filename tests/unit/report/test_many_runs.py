@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.evidence.finding import Finding
-from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report, merge_repeats
+from plimsoll.analysis.report.making import make_report
 from plimsoll.common.errors import Severity
 from tests.support.experiment import write_experiment, write_factorial, write_many
 from tests.support.pages import HOSTILE, figures_of, text_of, warnings_of

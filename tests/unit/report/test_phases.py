@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from plimsoll.analysis.evidence.summary import outcome_lines, summarise
 from plimsoll.analysis.page.chart import MISSING
-from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.report import report
 from plimsoll.analysis.report.sections.phases import medians_of
 from plimsoll.analysis.statistics.measures import began_ns, measured_steps, measures_by_phase

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.evidence.summary import outcome_lines, summarise
-from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.charts.scripted import VITALS, Bars, Level, bars_chart
 from plimsoll.analysis.report.contents import Report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.sections.headline import (
     main_measure,
     scripted_figures,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.evidence.measure import measure_in_detail
-from plimsoll.analysis.report import make_report
 from plimsoll.analysis.report.contents import Report, render_report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.sections.single_runs import pooled
 from plimsoll.analysis.statistics.routes import GrinderRow

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from plimsoll.analysis.evidence.host_rows import SUBJECTS, HostRow
-from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.sections.slow_windows import describe_windows
 from plimsoll.cli import main
 from tests.support import stalls as hosts

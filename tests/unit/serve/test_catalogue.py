@@ -9,7 +9,7 @@ from pathlib import PurePosixPath as Place
 
 import pytest
 
-from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.serve.catalogue import (
     Catalogue,
     OutsideError,

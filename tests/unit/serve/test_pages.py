@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from plimsoll.analysis.report import make_report
+from plimsoll.analysis.report.making import make_report
 from plimsoll.common.errors import HistoryError
 from plimsoll.lab.experiment.folder import make_folder
 from plimsoll.serve.application import Application

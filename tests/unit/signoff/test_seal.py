@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.signoff import signoff
+from plimsoll.analysis.signoff import document
 from plimsoll.analysis.signoff.page import signoff_page
 from plimsoll.analysis.signoff.pdf import UnreadablePdfError, each_page_has, has_on_each_page
 from plimsoll.analysis.signoff.seal import FileSum, parse_sums, raw_files, sha256_of, sum_files, sums_text
@@ -136,7 +136,7 @@ def test_no_pdf_is_kept_that_does_not_bear_the_sum(tmp_path: Path, monkeypatch: 
     def print_other(_: Path, target: Path, __: Path) -> None:
         target.write_bytes(pdf_of(DIGITS))
 
-    monkeypatch.setattr("plimsoll.analysis.signoff.signoff.print_pdf", print_other)
+    monkeypatch.setattr("plimsoll.analysis.signoff.document.print_pdf", print_other)
     write_both(tmp_path / "experiment")
     result = sign_off_in(tmp_path)
     assert "without a PDF: the browser does not print the sum on each page" in result.stderr
@@ -180,7 +180,7 @@ def test_one_that_appears_meanwhile_is_not_overwritten(
         (out / "theirs").write_text("theirs")
         return printed(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(signoff, "signoff_page", late)
+    monkeypatch.setattr(document, "signoff_page", late)
     write_both(tmp_path / "experiment")
     result = sign_off_in(tmp_path)
     assert result.exit_code == 2
@@ -192,13 +192,13 @@ def test_data_that_change_meanwhile_are_not_signed_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_both(tmp_path / "experiment")
-    compared = signoff.compare_sides
+    compared = document.compare_sides
 
     def meanwhile(*arguments: object) -> object:
         (runs_of(tmp_path / "experiment")[0] / "events.jsonl").write_text("")
         return compared(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(signoff, "compare_sides", meanwhile)
+    monkeypatch.setattr(document, "compare_sides", meanwhile)
     result = sign_off_in(tmp_path)
     assert result.exit_code == 2
     assert "changed while it was read" in result.stderr

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.analysis.evidence.measure import measure_in_detail
+from plimsoll.analysis.report.making import make_report
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.report import make_report
 from plimsoll.analysis.report.runs import (
     ScenarioFigures,
     disk_latency_of,
