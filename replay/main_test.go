@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"plimsoll/replay/cli"
 	"plimsoll/replay/record"
 )
 
@@ -21,7 +22,7 @@ const asProgram = "PLIMSOLL_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) == "1" {
-		os.Exit(runMain(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(runMain(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Name: "replay"}))
 	}
 	os.Exit(m.Run())
 }
@@ -33,7 +34,7 @@ func call(args ...string) (code int, out, errOut string) {
 
 func callWith(in string, args ...string) (code int, out, errOut string) {
 	var stdout, stderr bytes.Buffer
-	code = runMain(args, strings.NewReader(in), &stdout, &stderr)
+	code = runMain(args, cli.Streams{In: strings.NewReader(in), Out: &stdout, Err: &stderr, Name: "replay"})
 	return code, stdout.String(), stderr.String()
 }
 

@@ -38,7 +38,7 @@ func TestOriginServesALogUntilItsParentGoes(t *testing.T) {
 	code := make(chan int, 1)
 	args := []string{"origin", "--log", writeOriginLog(t), "--root", filepath.Join(t.TempDir(), "files"), "--format", "COMBINED", "--exit-with-stdin"}
 	go func() {
-		code <- runMain(args, in, stdout, &stderr)
+		code <- runMain(args, cli.Streams{In: in, Out: stdout, Err: &stderr, Name: "replay"})
 		stdout.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadBytes('\n')
@@ -119,7 +119,7 @@ func TestOriginRefusesInOneSentence(t *testing.T) {
 		{"a size that is none", []string{"--log", log, "--root", t.TempDir(), "--max-bytes", "lots"}, "such as 10G"},
 	} {
 		var out, stderr bytes.Buffer
-		code := runMain(append([]string{"origin"}, c.args...), strings.NewReader(""), &out, &stderr)
+		code := runMain(append([]string{"origin"}, c.args...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &stderr, Name: "replay"})
 		if code != cli.ExitUsage || !strings.Contains(stderr.String(), c.says) || out.Len() > 0 {
 			t.Errorf("%s: exit code %d, %q on stdout, %q on stderr", c.why, code, out.String(), stderr.String())
 		}
@@ -136,7 +136,7 @@ func TestOriginRefusesWithoutItsParentToo(t *testing.T) {
 		args = append(args, "--log", fmt.Sprint("/none/", i))
 	}
 	var out, stderr bytes.Buffer
-	if code := runMain(args, strings.NewReader(""), &out, &stderr); code != cli.ExitUsage {
+	if code := runMain(args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &stderr, Name: "replay"}); code != cli.ExitUsage {
 		t.Errorf("exit code %d: %.200s", code, stderr.String())
 	}
 }
@@ -147,7 +147,7 @@ func TestOriginSaysWhatItCannotServe(t *testing.T) {
 	var stderr bytes.Buffer
 	done := make(chan int, 1)
 	args := []string{"origin", "--log", writeOriginLog(t), "--root", filepath.Join(t.TempDir(), "files"), "--max-bytes", "1K", "--max-targets", "2", "--exit-with-stdin"}
-	go func() { done <- runMain(args, in, stdout, &stderr) }()
+	go func() { done <- runMain(args, cli.Streams{In: in, Out: stdout, Err: &stderr, Name: "replay"}) }()
 	if _, err := bufio.NewReader(out).ReadBytes('\n'); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func logFile(t *testing.T, text string) string {
 
 func runParse(in string, args ...string) (code int, out, errOut string) {
 	var o, e bytes.Buffer
-	code = runMain(append([]string{"parse"}, args...), strings.NewReader(in), &o, &e)
+	code = runMain(append([]string{"parse"}, args...), cli.Streams{In: strings.NewReader(in), Out: &o, Err: &e, Name: "replay"})
 	return code, o.String(), e.String()
 }
 

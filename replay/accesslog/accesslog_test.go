@@ -311,7 +311,9 @@ func TestCompileNamesAllMistakesAtOnce(t *testing.T) {
 		want []string
 	}{
 		{"nothing", Spec{}, []string{"it is empty: give a preset (AWSALB, "}},
-		{"a name that is no preset", Spec{Log: "COMBINDE"}, []string{"neither a preset (AWSALB, AWSELB, "}},
+		{"a name that is no preset", Spec{Log: "apache"}, []string{"neither a preset (AWSALB, AWSELB, "}},
+		{"a preset with a typo", Spec{Log: "combinde"}, []string{"it is not a preset: did you mean COMBINED?"}},
+		{"one of two that are alike", Spec{Log: "VCOMMN"}, []string{"did you mean VCOMMON?"}},
 		{
 			"specifiers that are none, each with its column", Spec{Log: "%h %d %a %r %G %"},
 			[]string{"column 7: %a is not a specifier", "column 13: %G is not a specifier", "column 16: it ends in a %"},

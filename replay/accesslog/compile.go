@@ -261,6 +261,9 @@ func missing(name, log string, ops []op) (errs []error) {
 			if len(log) > 0 && !strings.Contains(log, "%") {
 				why = fmt.Sprintf("it is neither a preset (%s) nor a goaccess log-format string",
 					strings.Join(Presets(), ", "))
+				if near := formats.Nearest(log); near != "" {
+					why = "it is not a preset: did you mean " + near + "?"
+				}
 			}
 			errs = append(errs, &FormatError{Format: name, Why: why})
 			if why != need.why {

@@ -25,7 +25,14 @@ const Version = "0.1.0"
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+	Name     string // by which the program was called: replay or plimsoll
 }
+
+// Say prints a line on standard error.
+func (s Streams) Say(text string) { fmt.Fprintf(s.Err, "%s: %s\n", s.Name, Printable(text)) }
+
+// Warn prints a warning.
+func (s Streams) Warn(what any) { s.Say("warning: " + fmt.Sprint(what)) }
 
 // IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
@@ -41,7 +48,7 @@ func IsTerminal(w io.Writer) bool {
 // Progress shows nothing. Not safe for concurrent use.
 type Progress struct {
 	bar  *progressbar.ProgressBar
-	out  io.Writer
+	say  func(line string)
 	next time.Time // when the next line is due
 }
 
@@ -54,7 +61,7 @@ func NewProgress(s Streams, shown bool, total int64, what string, more ...progre
 	case !shown:
 		return nil
 	case !IsTerminal(s.Err):
-		return &Progress{out: s.Err, next: time.Now().Add(linesApart)}
+		return &Progress{say: s.Say, next: time.Now().Add(linesApart)}
 	}
 	return &Progress{bar: progressbar.NewOptions64(max(total, 1), append(more, progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
 		progressbar.OptionSetDescription(what), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))...)}
@@ -78,7 +85,7 @@ func (p *Progress) Show(done int64, line func() string) {
 		for !now.Before(p.next) {
 			p.next = p.next.Add(linesApart)
 		}
-		fmt.Fprintln(p.out, line())
+		p.say(line())
 	}
 }
 
@@ -240,9 +247,4 @@ func Printable(text string) string {
 		text = text[n:]
 	}
 	return out.String()
-}
-
-// Warn prints a warning.
-func Warn(w io.Writer, what any) {
-	fmt.Fprintf(w, "replay: warning: %s\n", Printable(fmt.Sprint(what)))
 }

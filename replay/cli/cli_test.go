@@ -68,14 +68,14 @@ func TestWhenProgressIsShown(t *testing.T) {
 
 func TestWithoutATerminalALineComesEveryTenSeconds(t *testing.T) {
 	var out bytes.Buffer
-	p := NewProgress(Streams{Err: &out}, true, 10, "")
+	p := NewProgress(Streams{Err: &out, Name: "replay"}, true, 10, "")
 	line := func() string { return "a line" }
 	p.Show(1, line)
 	p.next = time.Now().Add(-11 * time.Second) // one was missed
 	p.Show(2, line)
 	p.Show(3, line)
 	p.End()
-	if out.String() != "a line\n" {
+	if out.String() != "replay: a line\n" {
 		t.Errorf("%q", out.String())
 	}
 	if none := NewProgress(Streams{Err: &out}, false, 10, ""); none != nil {

@@ -26,7 +26,9 @@ func (c *Completion) Help() string {
   source <(replay completion zsh)          in ~/.zshrc, after compinit
   replay completion fish | source          in ~/.config/fish/config.fish
 
-It completes the word replay, also with a path before it: bin/replay.`
+It completes the word replay, also with a path before it: bin/replay.
+
+Exit codes: 0 done; 2 the command line is wrong.`
 }
 
 // Run prints the script.
@@ -45,7 +47,7 @@ type Reference struct{}
 
 // Help is printed below the usage of `replay reference`.
 func (c *Reference) Help() string {
-	return `Example:
+	return `Examples:
   replay reference`
 }
 

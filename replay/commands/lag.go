@@ -31,7 +31,9 @@ func (c *Lag) Help() string {
   replay lag --duration 1m --json
 
 It sends nothing: a thread, set up as the one that sends, sleeps until the next millisecond and notes how late it woke.
-Exit codes: 0 late by 1 ms at most at p99.9; 1 by more, so that runs on this machine may be marked generator_limited.`
+
+Exit codes: 0 late by 1 ms at most at p99.9; 1 by more, so that runs on this machine may be marked generator_limited;
+2 the command line is wrong.`
 }
 
 // lagResult is what `replay lag --json` prints. A figure that cannot be given is null.

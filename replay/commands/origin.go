@@ -42,12 +42,15 @@ type Origin struct {
 
 // Help is printed below the usage of `replay origin`.
 func (c *Origin) Help() string {
-	return `Example:
-  replay origin --log access.log --root /mnt/disk/origin --listen 127.0.0.1:8080
+	return `Examples:
+  replay origin --log examples/access.log --root results/origin --listen 127.0.0.1:8080
+  replay origin --log access.log --root /mnt/disk/origin --tls
 
 Prints one line of JSON when it is ready: {"listening":"127.0.0.1:8080", …}. A target with a logged 200 is a file
 of the first such size; all others get their logged status and size. 444 closes the connection without an answer,
-1xx becomes 200, and targets that are not in the log get 404. SIGINT and SIGTERM end it with exit code 0.`
+1xx becomes 200, and targets that are not in the log get 404.
+
+Exit codes: 0 Ctrl-C or SIGTERM stopped it; 1 it failed; 2 the command line or a file is wrong.`
 }
 
 // maxThreads lets this many requests wait for a slow disk at once: each holds a thread of the system, and Go
@@ -92,10 +95,10 @@ func (c *Origin) serve(ctx context.Context, s cli.Streams) error {
 	}
 	stats := catalog.Stats()
 	if stats.InMemory > 0 {
-		fmt.Fprintf(s.Err, "replay origin: %d files beyond --max-bytes are served from memory and do not touch the disk\n", stats.InMemory)
+		s.Say(fmt.Sprintf("%d files beyond --max-bytes are served from memory and do not touch the disk", stats.InMemory))
 	}
 	if stats.Forgotten > 0 {
-		fmt.Fprintf(s.Err, "replay origin: %d requests for targets beyond --max-targets will get 404\n", stats.Forgotten)
+		s.Say(fmt.Sprintf("%d requests for targets beyond --max-targets will get 404", stats.Forgotten))
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {

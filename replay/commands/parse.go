@@ -33,13 +33,15 @@ type Parse struct {
 // Help is printed below the usage of `replay parse`.
 func (c *Parse) Help() string {
 	return `Examples:
-  replay parse access.log                        one JSON object a request
+  replay parse examples/access.log               one JSON object a request
   replay parse --stats 'access.log*'             totals of a rotated set
   zcat access.log.gz | replay parse --stats -
   replay parse --format '%x %~%L %h %^/%s %b %m %U %^' squid.log
   replay parse --config /etc/goaccess/goaccess.conf access.log
 
-The keys of the JSON, the presets and the specifiers are in docs/log-formats.md.`
+The keys of the JSON, the presets and the specifiers are in docs/log-formats.md.
+
+Exit codes: 0 the log is read; 2 the command line, a file or the log is wrong.`
 }
 
 // shownRejects is how many rejected lines are shown.

@@ -21,7 +21,7 @@ type Run struct{ run.Settings }
 // Help is printed below the usage of `replay run`.
 func (c *Run) Help() string {
 	return `Examples:
-  replay run access.log                                       against an embedded origin, at the recorded pace
+  replay run examples/access.log                              against an embedded origin, at the recorded pace
   replay run access.log* --target http://10.0.0.5 --speed 10  a rotated set, ten times as fast
   replay run access.log --target https://shop.example --connect-to 10.0.0.5:443
   replay run access.log --target http://10.0.0.5 --speed max --connections 64
@@ -76,10 +76,10 @@ func (c *Run) conclude(s cli.Streams, dir *record.Dir, summary record.Summary, e
 		}
 	}
 	if text := run.MembersWarning(summary.Members); summary.Status == record.Complete && text != "" {
-		cli.Warn(s.Err, text)
+		s.Warn(text)
 	}
 	if summary.Status == record.Complete && summary.GeneratorLimited {
-		cli.Warn(s.Err, summary.GeneratorLimitedReason)
+		s.Warn(summary.GeneratorLimitedReason)
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (c *Run) showProgress(s cli.Streams, replay *run.Replay) (end func()) {
 			text := progressText(elapsed, whole, total, live)
 			progress.Describe(text)
 			progress.Show(min(at, max(1, steps)-1), func() string {
-				return fmt.Sprintf("replay: %s, %d sent, %s", elapsed.Truncate(time.Second), live.Sent, text)
+				return fmt.Sprintf("%s, %d sent, %s", elapsed.Truncate(time.Second), live.Sent, text)
 			})
 		}
 	}()

@@ -71,8 +71,8 @@ func (c *Same) Help() string {
 Each distinct GET of the log goes to both sites, twice each. What differs between the two answers of one side varies by
 itself and is left out. docs/same.md says what is compared.
 
-Exit codes: 0 the sites are the same; 1 some pages differ; 3 undecided: it was interrupted, or too much could not be
-compared; 2 the command line or a file is wrong.`
+Exit codes: 0 the sites are the same; 1 some pages differ; 2 the command line or a file is wrong; 3 undecided: it was
+interrupted, or too much could not be compared.`
 }
 
 // shownPages is how many pages stand on the terminal.
@@ -188,8 +188,8 @@ func (c *Same) Run(s cli.Streams) error {
 		return cli.Usage(errors.New("the log holds no GET to compare: see --include, --exclude, --vhost and --sample"))
 	}
 	if len(result.Chosen.VHosts) > 1 && len(c.VHost) == 0 {
-		fmt.Fprintf(s.Err, "replay: warning: the log has requests to several virtual hosts (%s), and all of them go to one site: choose with --vhost\n",
-			cli.Printable(strings.Join(result.Chosen.VHosts, ", ")))
+		s.Warn(fmt.Sprintf("the log has requests to several virtual hosts (%s), and all of them go to one site: choose with --vhost",
+			strings.Join(result.Chosen.VHosts, ", ")))
 	}
 	return c.compare(stop, abort, s, comparison, result)
 }
@@ -219,7 +219,7 @@ func (c *Same) compare(stop, abort context.Context, s cli.Streams, comparison *s
 		}
 		done++
 		progress.Describe(text())
-		progress.Show(done, func() string { return fmt.Sprintf("replay: of %d pages %s", result.Pages.Total, text()) })
+		progress.Show(done, func() string { return fmt.Sprintf("of %d pages %s", result.Pages.Total, text()) })
 	}
 	err = comparison.Execute(stop, abort)
 	progress.End()

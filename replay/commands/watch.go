@@ -31,7 +31,9 @@ func (c *Watch) Help() string {
   replay watch results/one-machine-20261121T040512Z --metrics 127.0.0.1:9465
 
 It shows what is running in the folder: replays, scenarios and experiments, by scenario and backend. Of a run that
-began earlier, it shows what comes from now on. It only reads. Ctrl-C stops it, with exit code 0.`
+began earlier, it shows what comes from now on. It only reads.
+
+Exit codes: 0 Ctrl-C stopped it; 1 it failed; 2 the command line is wrong.`
 }
 
 // Run shows the runs until it is ended.
@@ -56,15 +58,15 @@ func (c *Watch) Run(s cli.Streams) error {
 	}
 	folder := live.NewFolder(c.Folder, time.Now())
 	defer folder.Serve(listener)()
-	if _, err := fmt.Fprintf(s.Out, "replay: live figures: http://%s%s\n", listener.Addr(), live.Path); err != nil {
+	if _, err := fmt.Fprintf(s.Out, "%s: live figures: http://%s%s\n", s.Name, listener.Addr(), live.Path); err != nil {
 		return err
 	}
-	watch(stop, folder, s.Err)
+	watch(stop, folder, s)
 	return nil
 }
 
 // watch looks once a second. What cannot be read is reported once.
-func watch(stop context.Context, folder *live.Folder, w io.Writer) {
+func watch(stop context.Context, folder *live.Folder, s cli.Streams) {
 	reported := map[string]bool{}
 	ticks := time.NewTicker(lookEvery)
 	defer ticks.Stop()
@@ -73,7 +75,7 @@ func watch(stop context.Context, folder *live.Folder, w io.Writer) {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				if !reported[line] {
 					reported[line] = true
-					fmt.Fprintln(w, "replay:", cli.Printable(line))
+					s.Say(line)
 				}
 			}
 		}

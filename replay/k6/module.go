@@ -157,7 +157,7 @@ func (i *instance) run(log *openLog) (record.Summary, string, error) {
 	stop, release := stopContext(i.vu.Context())
 	defer release()
 	warn := logWriter{state.Logger}
-	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: warn}
+	streams := cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: warn, Name: "replay"}
 	replay, err := run.Prepare(stop, log.command, log.setup, streams)
 	if err != nil {
 		return record.Summary{}, "", err

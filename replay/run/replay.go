@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"sync/atomic"
@@ -39,7 +38,7 @@ type Replay struct {
 	sessions map[uint32]exchange.ClientSession // those of members, and of guests who send forms; nil: none
 	accounts int                               // that the members use
 	names    *route.Namer
-	warn     io.Writer
+	streams  cli.Streams
 	listener net.Listener // for live figures; nil: they are not wanted
 	closers  []func()
 
@@ -48,8 +47,8 @@ type Replay struct {
 
 // Prepare prepares what a checked command asks for. The caller closes the replay.
 func Prepare(ctx context.Context, c *Settings, setup *Setup, s cli.Streams) (*Replay, error) {
-	r := &Replay{command: c, setup: setup, warn: s.Err}
-	if err := r.prepare(ctx, s); err != nil {
+	r := &Replay{command: c, setup: setup, streams: s}
+	if err := r.prepare(ctx); err != nil {
 		r.Close()
 		if ctx.Err() != nil {
 			return nil, cli.ErrInterrupted
@@ -59,8 +58,8 @@ func Prepare(ctx context.Context, c *Settings, setup *Setup, s cli.Streams) (*Re
 	return r, nil
 }
 
-func (r *Replay) prepare(ctx context.Context, s cli.Streams) (err error) {
-	c := r.command
+func (r *Replay) prepare(ctx context.Context) (err error) {
+	c, s := r.command, r.streams
 	if r.listener, err = c.listen(); err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ func (r *Replay) prepare(ctx context.Context, s cli.Streams) (err error) {
 	r.traffic = traffic.New(r.setup.plan, r.logs, r.Dir, r.names)
 	r.Dir.JudgeLimited(c.waitedForFiles)
 	r.warnAhead()
-	r.show(s.Err)
+	r.show()
 	return nil
 }
 
@@ -113,7 +112,7 @@ func (r *Replay) warnAhead() {
 	}
 	for _, text := range warnings {
 		if text != "" {
-			cli.Warn(r.warn, text)
+			r.streams.Warn(text)
 		}
 	}
 }
@@ -166,7 +165,7 @@ func (r *Replay) Execute(stop, abort context.Context) (record.Status, string) {
 		r.Dir.Uncounted()
 	}
 	if outcome.Warn != nil {
-		cli.Warn(r.warn, outcome.Warn)
+		r.streams.Warn(outcome.Warn)
 	}
 	r.Dir.Update(func(run *record.Run) {
 		r.describe(run)
@@ -343,7 +342,7 @@ func (c *Settings) listen() (net.Listener, error) {
 }
 
 // show serves the live figures of the run until the replay is closed.
-func (r *Replay) show(out io.Writer) {
+func (r *Replay) show() {
 	if r.listener == nil {
 		return
 	}
@@ -351,6 +350,6 @@ func (r *Replay) show(out io.Writer) {
 	r.Dir.Observe(func(records []record.Record) { metrics.Observe(records) })
 	r.closers = append(r.closers, metrics.Serve(r.listener))
 	if !r.command.Quiet {
-		fmt.Fprintf(out, "replay: live figures: http://%s%s\n", r.listener.Addr(), live.Path)
+		r.streams.Say(fmt.Sprintf("live figures: http://%s%s", r.listener.Addr(), live.Path))
 	}
 }

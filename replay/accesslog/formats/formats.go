@@ -103,6 +103,38 @@ func Find(name string) (*Format, bool) {
 	return nil, false
 }
 
+// Nearest returns the name that a word was probably meant to be: two letters of it are others at most; "" if none is.
+func Nearest(word string) (name string) {
+	least := 3
+	for i := range Named {
+		if n := edits(strings.ToUpper(word), Named[i].Name); n < least {
+			name, least = Named[i].Name, n
+		}
+	}
+	return name
+}
+
+// edits returns how many letters have to be added, removed or changed to make b of a (Levenshtein's distance).
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := before
+			if a[i] != b[j] {
+				changed++
+			}
+			before = row[j+1]
+			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
 var recording = Format{
 	// Ours: what nginx writes by the log_format of docs/record.md, and what GoReplay's files and HAR are read as.
 	Name: "RECORDING", Log: `{ "time": "%x.%^", "client": "%h", "user": "%e", "method": "%m", "host": "%v", "target": "%U", ` +

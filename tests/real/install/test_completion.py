@@ -19,7 +19,7 @@ ROWS = [
     ("a command of a command", "plimsoll chec<TAB>", "plimsoll check"),
     ("an option", "plimsoll doctor --measure<TAB>", "plimsoll doctor --measure-s"),
     ("what an option may be", "plimsoll doctor --for brows<TAB>", "plimsoll doctor --for browser"),
-    ("a command of bin/replay", "replay impor<TAB>", "replay import"),
+    ("a command of bin/replay", "replay origi<TAB>", "replay origin"),
     ("a flag without a value", "replay parse --strict<TAB>", "replay parse --strict-hosts"),
     ("what a flag may be", "replay run --log-time rece<TAB>", "replay run --log-time received"),
     ("a file", "replay parse tests-fi<TAB>", "replay parse tests-file.log"),
