@@ -21,14 +21,13 @@ _TOGETHER = {
         "tests/real/lab/test_bench.py",
         "tests/real/lab/test_copy_saturators_real.py",
         "tests/real/lab/test_disks_real.py",
-        "tests/real/lab/test_experiment_fileio.py",
         "tests/real/lab/test_experiment_kills.py",
         "tests/real/lab/test_experiment_many_kills.py",
         "tests/real/lab/test_experiment_tuned.py",
+        "tests/real/lab/test_experiment_volumes.py",
         "tests/real/lab/test_fileio_disks.py",
         "tests/real/lab/test_libvirt_clone.py",  # a guest's mount namespace would keep their mounts
         "tests/real/lab/test_pool_work_real.py",
-        "tests/real/lab/test_precondition_real.py",
         "tests/real/lab/test_saturators_real.py",
         "tests/real/lab/test_schedule_systemd.py",  # whose mount namespace would keep their mounts
         "tests/real/lab/test_together.py",
