@@ -47,9 +47,10 @@ func IsTerminal(w io.Writer) bool {
 // Progress shows how much of something is done: as a bar on a terminal, elsewhere as a line from time to time. A nil
 // Progress shows nothing. Not safe for concurrent use.
 type Progress struct {
-	bar  *progressbar.ProgressBar
-	say  func(line string)
-	next time.Time // when the next line is due
+	bar     *progressbar.ProgressBar
+	say     func(line string)
+	percent func(done int64) string // the line where there is no better one
+	next    time.Time               // when the next line is due
 }
 
 // linesApart is how far apart the lines of a Progress are.
@@ -61,7 +62,10 @@ func NewProgress(s Streams, shown bool, total int64, what string, more ...progre
 	case !shown:
 		return nil
 	case !IsTerminal(s.Err):
-		return &Progress{say: s.Say, next: time.Now().Add(linesApart)}
+		percent := func(done int64) string {
+			return fmt.Sprintf("%s: %.0f %%", what, 100*float64(done)/float64(max(total, 1)))
+		}
+		return &Progress{say: s.Say, percent: percent, next: time.Now().Add(linesApart)}
 	}
 	return &Progress{bar: progressbar.NewOptions64(max(total, 1), append(more, progressbar.OptionSetWriter(s.Err), progressbar.OptionSetWidth(20),
 		progressbar.OptionSetDescription(what), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))...)}
@@ -75,15 +79,18 @@ func (p *Progress) Interval() time.Duration {
 	return linesApart
 }
 
-// Show moves the bar, or prints the line where that is due; a line that is nil is never printed.
+// Show moves the bar, or prints the line where that is due: if it is nil, how many percent are done.
 func (p *Progress) Show(done int64, line func() string) {
 	switch now := time.Now(); {
 	case p == nil:
 	case p.bar != nil:
 		_ = p.bar.Set64(done)
-	case line != nil && !now.Before(p.next):
+	case !now.Before(p.next):
 		for !now.Before(p.next) {
 			p.next = p.next.Add(linesApart)
+		}
+		if line == nil {
+			line = func() string { return p.percent(done) }
 		}
 		p.say(line())
 	}
@@ -103,7 +110,7 @@ func (p *Progress) End() {
 	}
 }
 
-// ShowBytes returns a function that shows on a terminal how many bytes of a total are done, and one that ends that.
+// ShowBytes returns a function that shows how many bytes of a total are done, and one that ends that.
 func ShowBytes(s Streams, shown bool, what string) (show func(done, total int64), end func()) {
 	var p *Progress
 	return func(done, total int64) {

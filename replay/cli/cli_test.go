@@ -68,14 +68,16 @@ func TestWhenProgressIsShown(t *testing.T) {
 
 func TestWithoutATerminalALineComesEveryTenSeconds(t *testing.T) {
 	var out bytes.Buffer
-	p := NewProgress(Streams{Err: &out, Name: "replay"}, true, 10, "")
+	p := NewProgress(Streams{Err: &out, Name: "replay"}, true, 10, "Reading")
 	line := func() string { return "a line" }
 	p.Show(1, line)
 	p.next = time.Now().Add(-11 * time.Second) // one was missed
 	p.Show(2, line)
 	p.Show(3, line)
+	p.next = time.Now()
+	p.Show(3, nil)
 	p.End()
-	if out.String() != "replay: a line\n" {
+	if out.String() != "replay: a line\nreplay: Reading: 30 %\n" {
 		t.Errorf("%q", out.String())
 	}
 	if none := NewProgress(Streams{Err: &out}, false, 10, ""); none != nil {

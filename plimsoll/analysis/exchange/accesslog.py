@@ -9,6 +9,7 @@ import click
 
 from plimsoll.analysis.exchange.options import json_option, run_options
 from plimsoll.common.programs import built_replay_program
+from plimsoll.common.progress import progress_option
 
 # Options that `bin/replay import` has under the same name: its flag, its placeholder, its help.
 _TEXTS = (
@@ -47,7 +48,7 @@ _FLAGS = (
     show_default=True,
     help="Instant of the log's times. auto: %D is Apache's (received), %T, %L and %n are nginx's (finished).",
 )
-@click.option("--no-progress", is_flag=True, help="Show no progress bar on standard error.")
+@progress_option
 @json_option
 def accesslog(
     logs: tuple[str, ...],
@@ -55,7 +56,7 @@ def accesslog(
     scenario: str,
     target: str | None,
     log_time: str,
-    no_progress: bool,
+    progress: bool | None,
     as_json: bool,
     **given: object,
 ) -> None:
@@ -74,7 +75,7 @@ def accesslog(
     program = built_replay_program()
     words = [f"--out={out}", f"--scenario={scenario}", f"--log-time={log_time}"]
     words += [f"--target={target}"] if target else []
-    words += ["--quiet"] if no_progress else []
+    words += ["--progress" if progress else "--no-progress"] if progress is not None else []
     words += ["--json"] if as_json else []
     sys.stdout.flush()
     os.execv(program, [program, "import", *words, *_words(given), "--", *logs])  # noqa: S606 our own program
