@@ -1,4 +1,4 @@
-"""Texts that the parsers of the lab are tested with, and what OpenZFS prints.
+"""Texts that the parsers of the lab and of imports are tested with, and what OpenZFS prints.
 
 Those of /proc are after recordings on a Linux 6.18 virtual machine (later samples, older kernels' lines and
 some numbers are made up), and those of zfs-fuse from its version 0.7.0,
@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from plimsoll.lab.observers.observer import FileSource
 from tests.support.programs import FIXTURES
+
+GRINDER_HEADER = "Thread, Run, Test, Start time (ms since Epoch), Test time, Errors"
+LOCUST_HEAD = '{"plimsoll_locust": 1, "locust": "2.47.0"}'
 
 DISKSTATS = """\
    7       0 loop0 16232 1677 3045942 25195 58174 76022 14846383 684358 0 64672 727790 0 0 0 0 6174 18236

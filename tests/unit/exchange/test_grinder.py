@@ -30,12 +30,12 @@ from plimsoll.analysis.exchange.importing import ImportingError, ImportResult, i
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import REPLAY, ROOT, grinder_table, need
+from tests.support.recorded import GRINDER_HEADER as HEADER
 from tests.support.rundir import load_records
 
 LOGS = ROOT / "tests" / "fixtures" / "grinder"
 LOADED = [LOGS / "load-0-data.log", LOGS / "load-1-data.log"]
 PLAIN = LOGS / "plain-0-data.log"
-HEADER = "Thread, Run, Test, Start time (ms since Epoch), Test time, Errors"
 HTTP = (
     "HTTP response code, HTTP response length, HTTP response errors, Time to resolve host, "
     "Time to establish connection, Time to first byte"

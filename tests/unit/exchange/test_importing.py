@@ -8,11 +8,11 @@ from click.testing import CliRunner, Result
 from plimsoll.analysis.exchange.importing import decide_status
 from plimsoll.cli import main
 from tests.support.programs import FIXTURES
+from tests.support.recorded import GRINDER_HEADER as GRINDER
+from tests.support.recorded import LOCUST_HEAD as LOCUST
 
 FOREIGN, WORKER = FIXTURES / "k6" / "foreign.json", FIXTURES / "grinder" / "load-0.log"
 DATA_LOG = WORKER.with_name("load-0-data.log")
-GRINDER = "Thread, Run, Test, Start time (ms since Epoch), Test time, Errors"
-LOCUST = '{"plimsoll_locust": 1, "locust": "2.47.0"}'
 COMMA = GRINDER.replace("Errors", "a, b, Errors, c")
 ACCESS_LOG = '192.0.2.1 - - [20/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1\n'
 FILES = {"grinder": "x-0-data.log", "k6": "file", "locust": "a.jsonl"}

@@ -23,10 +23,10 @@ from plimsoll.analysis.exchange.locust import LocustLog, import_locust, locust_r
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory
 from tests.support.programs import ROOT
+from tests.support.recorded import LOCUST_HEAD as HEAD
 from tests.support.rundir import load_records
 
 LOCUST = ROOT / "tests" / "fixtures" / "locust"
-HEAD = '{"plimsoll_locust": 1, "locust": "2.47.0"}'
 
 
 def run(*args: str | Path) -> Result:
