@@ -23,6 +23,8 @@ MODULES = {
     "browser": "plimsoll.scenarios.browser",
 }
 
+CLEAN_UP_DOES = "finds and removes what runs left on the site, including killed ones"
+
 
 class ScenarioModule(Protocol):
     """The module of a scenario; it also has `ABOUT`, a literal with keys `does`, `needs` and `changes`."""

@@ -23,6 +23,7 @@ from plimsoll.common.units import counted
 from plimsoll.rundir.events import CREATED, REMOVED, RUN_NAME, read_events
 from plimsoll.rundir.names import EVENTS_FILE, SHARDS_FOLDER
 from plimsoll.rundir.read import read_facts
+from plimsoll.scenarios import CLEAN_UP_DOES
 from plimsoll.scenarios.running.client import (
     Reply,
     SiteClient,
@@ -150,7 +151,7 @@ def command() -> click.Command:
                 ["--json", "as_json"], is_flag=True, help="Print what was found as JSON on standard output."
             ),
         ],
-        short_help="finds and removes what runs left on the site, including killed ones",
+        short_help=CLEAN_UP_DOES,
         help=_HELP,
     )
 

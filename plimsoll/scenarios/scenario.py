@@ -6,13 +6,10 @@ from typing import Any
 
 import click
 
-from plimsoll.analysis.evidence.summary import outcome_lines
 from plimsoll.common.commands import CommandGroup
 from plimsoll.common.progress import LiveFigures, is_shown, metrics_params, progress_bar
 from plimsoll.rundir.names import SUMMARY_FILE
-from plimsoll.rundir.read import read_json
-from plimsoll.scenarios import MODULES, Scenario, find_scenario, list_scenarios
-from plimsoll.scenarios.running.settings import cautions, click_options, validate_options
+from plimsoll.scenarios import CLEAN_UP_DOES, MODULES, Scenario, find_scenario, list_scenarios
 
 _CLEAN_UP = "clean-up"
 
@@ -21,8 +18,14 @@ class _Scenarios(CommandGroup):
     """Imports a scenario only when it is needed: Locust is large."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        # The last: `--help` imports all of them in this order, and Locust patches ssl before others load it.
         return [*super().list_commands(ctx), *MODULES, _CLEAN_UP]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with what they do, without loading any."""
+        own = [(name, each.get_short_help_str(1000)) for name, each in self.commands.items()]
+        scenarios = [(entry.name, entry.does) for entry in list_scenarios()]
+        with formatter.section("Commands"):
+            formatter.write_dl([*own, *scenarios, (_CLEAN_UP, CLEAN_UP_DOES)])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in MODULES:
@@ -72,11 +75,16 @@ def list_(as_json: bool) -> None:
 
 
 def _command(entry: Scenario) -> click.Command:
+    from plimsoll.scenarios.running.settings import cautions, click_options, validate_options
+
     module = entry.load()
 
     def call(
         as_json: bool, progress: bool | None, metrics: str | None, metrics_remote: bool, **options: Any
     ) -> None:
+        from plimsoll.analysis.evidence.summary import outcome_lines
+        from plimsoll.rundir.read import read_json
+
         settings = validate_options(module.Settings, options)
         for caution in cautions(settings):
             _say(caution)
