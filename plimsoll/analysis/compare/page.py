@@ -137,14 +137,22 @@ def _lines_below(comparison: Comparison) -> Iterator[str]:
         yield ""
         rows = [["", *phases.columns[1:]], *([row.name, *row.cells] for row in phases.rows)]
         yield from (printable(line) for line in align(rows, left=[0]))
-    grouped: dict[str, list[str]] = {}
+    grouped: dict[str, dict[str, str]] = {}
     for each in comparison.judged:
         if each.verdict.outcome != "PASS" and each.verdict.says:
-            grouped.setdefault(each.verdict.reason, []).append(f"{each.gate.name} {limit(each)}")
-    claims = dict.fromkeys(each.verdict.claim for each in comparison.judged if each.verdict.claim)
-    for paragraph in (*(f"{', '.join(gates)}: {says}" for says, gates in grouped.items()), *claims):
+            powers = grouped.setdefault(each.verdict.says, {})
+            powers[f"{each.gate.name} {limit(each)}"] = each.verdict.power
+    for says, powers in grouped.items():
+        differ = len(set(powers.values())) > 1
+        reason = says if differ else f"{says} {next(iter(powers.values()))}"
         yield ""
-        yield from wrap(paragraph)
+        yield from wrap(f"{', '.join(powers)}: {reason.rstrip()}")
+        if differ:
+            for gate, power in powers.items():
+                yield from wrap(f"{gate}: {power}") if power else ()
+    for claim in dict.fromkeys(each.verdict.claim for each in comparison.judged if each.verdict.claim):
+        yield ""
+        yield from wrap(claim)
     by_kind: dict[tuple[str, str | None], list[str]] = {}
     for finding in comparison.findings:
         if not finding.disqualifies:

@@ -64,10 +64,10 @@ def problem(command: str) -> str | None:
     if words[0] == ".venv/bin/python":
         module = ROOT / words[2].replace(".", "/")
         return None if module.is_dir() or module.with_suffix(".py").is_file() else f"no module {words[2]}"
-    if words[0] not in (".venv/bin/plimsoll", "bin/replay"):
+    if words[0] != ".venv/bin/plimsoll":
         return f"{words[0]} is not in a fresh clone"
     rest = words[1 : words.index("--")] if "--" in words else words[1:]
-    name = ["plimsoll" if words[0].endswith("plimsoll") else words[0]]
+    name = ["plimsoll"]
     while len(rest) > 0 and f"## `{' '.join([*name, rest[0]])}`\n" in REFERENCE:
         name.append(rest.pop(0))
     used = {word.partition("=")[0] for word in rest if word.startswith("-")}
@@ -102,7 +102,7 @@ def test_every_page_opens_with_commands_that_exist(page: Path) -> None:
         (".venv/bin/plimsoll check --no-prob lab.yml", "plimsoll check has no --no-prob"),
         (".venv/bin/plimsoll check examples/none.yml", "there is no examples/none.yml"),
         ("plimsoll report results/latest", "plimsoll is not in a fresh clone"),
-        ("bin/replay run examples/access.log --sped 2", "bin/replay run has no --sped"),
+        (".venv/bin/plimsoll replay examples/access.log --sped 2", "plimsoll replay has no --sped"),
     ],
 )
 def test_what_cannot_be_run_is_found(command: str, wrong: str | None) -> None:
