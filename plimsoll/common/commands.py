@@ -1,6 +1,31 @@
-"""Groups of commands, and the names that commands had before."""
+"""What commands share: the flags that mean the same in each, their groups, and former names."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as JSON on standard output."
+)
+progress_option = click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Show a progress bar on standard error. Default: when that is a terminal.",
+)
+quiet_option = click.option("--quiet", is_flag=True, help="Print nothing unless something is wrong.")
+yes_option = click.option("--yes", is_flag=True, help="Ask no questions.")
+
+
+def out_option(metavar: str, text: str, **attributes: Any) -> Callable[[Function], Function]:
+    """Return `--out`, whose help is `text`; `metavar` is FILE or DIR."""
+    return click.option(
+        "--out", metavar=metavar, help=text, **{"type": click.Path(path_type=Path)} | attributes
+    )
+
 
 # Each is refused with the present name. A longer one goes before the group that it was in.
 FORMER_NAMES = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from plimsoll.common.commands import present_name
+from plimsoll.common.commands import json_option, present_name
 from plimsoll.common.errors import SettingsError, did_you_mean
 from plimsoll.common.hostile import printable, redact
 
@@ -203,7 +203,7 @@ _BUILT_IN = "built in"
 
 @click.command()
 @click.option("--all", "with_built_in", is_flag=True, help="List all options, including those not set.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+@json_option
 @click.pass_context
 def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
     """Show the defaults of options that plimsoll.toml and the environment set, and where each came from.

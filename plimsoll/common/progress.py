@@ -13,16 +13,10 @@ import click
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.programs import built_replay_program
 
-progress_option = click.option(
-    "--progress/--no-progress",
-    default=None,
-    help="Show a progress bar on standard error. Default: when that is a terminal.",
-)
 
-
-def is_shown(wanted: bool | None) -> bool:
-    """Return whether to show a bar: as wanted, else when standard error is a terminal."""
-    return sys.stderr.isatty() if wanted is None else wanted
+def is_shown(wanted: bool | None, quiet: bool = False) -> bool:
+    """Return whether to show a bar: as wanted, else when standard error is a terminal, unless `quiet`."""
+    return sys.stderr.isatty() and not quiet if wanted is None else wanted
 
 
 @contextmanager
@@ -68,11 +62,6 @@ def metrics_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for flag, attributes in reversed(_METRICS_OPTIONS):
         function = click.option(flag, **attributes)(function)
     return function
-
-
-def metrics_params() -> list[click.Parameter]:
-    """Return the options, for a command that is not built from a function."""
-    return [click.Option([flag], **attributes) for flag, attributes in _METRICS_OPTIONS]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import click
 
 from plimsoll import __version__
+from plimsoll.common.commands import json_option
 from plimsoll.common.hostile import printable
 from plimsoll.common.programs import replay_program
 from plimsoll.common.units import count, share, significant
@@ -98,7 +99,7 @@ USES = {
     type=click.IntRange(0, 3600),
     help="Seconds to measure how late the machine wakes a sender, and what a hypervisor takes; 0: neither.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+@json_option
 @click.pass_context
 def doctor(ctx: click.Context, wanted: tuple[str, ...], measure_s: int, as_json: bool) -> None:
     """Show what is installed, what is missing for which command, and whether this machine can generate load.

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import click
 
+from plimsoll.common.commands import json_option
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import parse_duration_s
@@ -43,7 +44,7 @@ _QUESTIONS = {
     help="Folder to write both files into.",
 )
 @click.option("--no-probe", is_flag=True, help="Do not check whether log, site and folders exist.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
+@json_option
 def init(
     log: str | None,
     site: str | None,

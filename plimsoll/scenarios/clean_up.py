@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import click
 from pydantic import Field
 
+from plimsoll.common.commands import json_option, yes_option
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
@@ -46,24 +47,6 @@ from plimsoll.scenarios.wordpress.account import KINDS, Rest, is_object, log_in,
 ALL = "all"
 _SHOWN = 3  # titles of a run
 _ROUNDS = 3  # an upload that was in flight appears while the others are removed
-_HELP = f"""Find and remove what runs of scenarios left on a WordPress.
-
-\b
-Examples:
-    plimsoll scenario clean-up --target http://127.0.0.1:8080 --i-may-change-this-site
-    plimsoll scenario clean-up results/latest --target http://127.0.0.1:8080 --i-may-change-this-site --yes
-    plimsoll scenario clean-up --target http://127.0.0.1:8080 --i-may-change-this-site --run all --yes
-
-Scenarios mark what they create: titles and file names end with the run's name ({PREFIX}…), and only what
-bears one is touched. With run directories it looks for what those runs created, including what only their
-events name; otherwise for everything that bears a run's name, or those of --run. It lists what it finds
-and asks before it removes anything; without a terminal it removes only with --yes, which requires the runs
-to be named.
-
-Needs the account that made it, or an editor's. Changes on the site: deletes articles and images.
-
-Exit codes: 0 nothing is left; 1 something is left, or could not be removed; 2 wrong usage.
-"""
 
 # What a scenario creates, and the collection of the REST interface that has it.
 # Of every status but `auto-draft`: an empty draft has no title yet, and WordPress deletes it by itself.
@@ -127,36 +110,22 @@ class CleanUpResult:
         return not self.failed and len(self.removed) == len(self.leftovers)
 
 
-def command() -> click.Command:
-    """Return the command."""
-    return click.Command(
-        "clean-up",
-        callback=_clean_up,
-        params=[
-            click.Argument(
-                ["directories"], nargs=-1, metavar="[RUN_DIRECTORY]...", type=click.Path(path_type=Path)
-            ),
-            *(o for o in click_options(Settings) if o.name not in Settings.NOT_OPTIONS),
-            click.Option(
-                ["--run"],
-                multiple=True,
-                metavar="NAME",
-                help=f"Only what bears this run's name; may be repeated. {ALL}: that of any run.",
-            ),
-            click.Option(
-                ["--yes"], is_flag=True, help="Remove without asking; needs --run or a run directory."
-            ),
-            click.Option(["--dry-run"], is_flag=True, help="List only, and remove nothing."),
-            click.Option(
-                ["--json", "as_json"], is_flag=True, help="Print what was found as JSON on standard output."
-            ),
-        ],
-        short_help=CLEAN_UP_DOES,
-        help=_HELP,
-    )
-
-
-def _clean_up(
+@click.command(
+    "clean-up",
+    params=[each for each in click_options(Settings) if each.name not in Settings.NOT_OPTIONS],
+    short_help=CLEAN_UP_DOES,
+)
+@click.argument("directories", nargs=-1, metavar="[RUN_DIRECTORY]...", type=click.Path(path_type=Path))
+@click.option(
+    "--run",
+    multiple=True,
+    metavar="NAME",
+    help=f"Only what bears this run's name; may be repeated. {ALL}: that of any run.",
+)
+@yes_option
+@click.option("--dry-run", is_flag=True, help="List only, and remove nothing.")
+@json_option
+def clean_up(
     directories: tuple[Path, ...],
     run: tuple[str, ...],
     yes: bool,
@@ -164,6 +133,24 @@ def _clean_up(
     as_json: bool,
     **options: Any,
 ) -> None:
+    """Find and remove what runs of scenarios left on a WordPress.
+
+    \b
+    Examples:
+        plimsoll scenario clean-up --target http://127.0.0.1:8080 --i-may-change-this-site
+        plimsoll scenario clean-up --target http://127.0.0.1:8080 --i-may-change-this-site --run all --yes
+        plimsoll scenario clean-up results/latest --target http://127.0.0.1:8080 --i-may-change-this-site
+
+    Scenarios mark what they create: titles and file names end with the run's name (plimsoll-run-…), and only
+    what bears one is touched. With run directories it looks for what those runs created, including what only
+    their events name; otherwise for everything that bears a run's name, or those of --run. It lists what it
+    finds and asks before it removes anything; without a terminal it removes only with --yes, which requires
+    the runs to be named.
+
+    Needs the account that made it, or an editor's. Changes on the site: deletes articles and images.
+
+    Exit codes: 0 nothing is left; 1 something is left, or could not be removed; 2 wrong usage.
+    """  # noqa: D301 \b is click's: keep these lines as they are
     settings = validate_options(Settings, options)
     for caution in cautions(settings):
         click.echo(caution, err=True)

@@ -22,7 +22,7 @@ import dns.exception
 import dns.resolver
 import lxml.html
 
-from plimsoll.common.commands import CommandGroup
+from plimsoll.common.commands import CommandGroup, json_option, yes_option
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.files import replace_text
 from plimsoll.common.hostile import printable
@@ -82,7 +82,7 @@ def clone() -> None:
 
 @clone.command("list")
 @click.option("--site-config", type=Path, default=DEFAULT, help="The list. Default: plimsoll.yml.")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
+@json_option
 def list_(site_config: Path, as_json: bool) -> None:
     """Show the clones that scenarios may change, with the account and the way to each.
 
@@ -120,7 +120,7 @@ def list_(site_config: Path, as_json: bool) -> None:
 @click.option(
     "--public", is_flag=True, help="Register it although public DNS leads to it: it is not a live site."
 )
-@click.option("--yes", is_flag=True, help="Ask no questions.")
+@yes_option
 def add(
     url: str,
     name: str | None,

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from plimsoll.common.commands import CommandGroup
-from plimsoll.common.progress import LiveFigures, is_shown, metrics_params, progress_bar
+from plimsoll.common.commands import CommandGroup, json_option, progress_option
+from plimsoll.common.progress import LiveFigures, is_shown, metrics_options, progress_bar
 from plimsoll.rundir.names import SUMMARY_FILE
 from plimsoll.scenarios import CLEAN_UP_DOES, MODULES, Scenario, find_scenario, list_scenarios
 
@@ -31,9 +31,9 @@ class _Scenarios(CommandGroup):
         if cmd_name in MODULES:
             return _command(find_scenario(cmd_name))
         if cmd_name == _CLEAN_UP:
-            from plimsoll.scenarios.clean_up import command
+            from plimsoll.scenarios.clean_up import clean_up
 
-            return command()
+            return clean_up
         return super().get_command(ctx, cmd_name)
 
 
@@ -51,7 +51,7 @@ def scenario() -> None:
 
 
 @scenario.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON on standard output.")
+@json_option
 def list_(as_json: bool) -> None:
     """Show what each scenario does, needs, and changes on the site.
 
@@ -79,6 +79,20 @@ def _command(entry: Scenario) -> click.Command:
 
     module = entry.load()
 
+    consent = " --i-may-change-this-site" if entry.changes else ""
+
+    @click.command(
+        entry.name,
+        params=click_options(module.Settings),
+        short_help=entry.does,
+        help=f"{entry.does[0].upper()}{entry.does[1:]}.\n\n\b\nExamples:\n"
+        f"    plimsoll scenario {entry.name} --target http://127.0.0.1:8080{consent}\n\n"
+        f"Needs {entry.needs}. Changes on the site: {entry.changes or 'nothing'}.\n\n"
+        "Exit codes: 0 all went well; 1 it ran, and a step failed or it was interrupted; 2 wrong usage.",
+    )
+    @json_option
+    @progress_option
+    @metrics_options
     def call(
         as_json: bool, progress: bool | None, metrics: str | None, metrics_remote: bool, **options: Any
     ) -> None:
@@ -100,26 +114,7 @@ def _command(entry: Scenario) -> click.Command:
             click.echo("\n".join(outcome_lines(directory)))
         raise SystemExit(0 if well else 1)
 
-    consent = " --i-may-change-this-site" if entry.changes else ""
-    return click.Command(
-        entry.name,
-        callback=call,
-        params=[
-            *click_options(module.Settings),
-            click.Option(["--json", "as_json"], is_flag=True, help="Print summary.json on standard output."),
-            click.Option(
-                ["--progress/--no-progress"],
-                default=None,
-                help="Show a progress bar on standard error. Default: when that is a terminal.",
-            ),
-            *metrics_params(),
-        ],
-        short_help=entry.does,
-        help=f"{entry.does[0].upper()}{entry.does[1:]}.\n\n\b\nExamples:\n"
-        f"    plimsoll scenario {entry.name} --target http://127.0.0.1:8080{consent}\n\n"
-        f"Needs {entry.needs}. Changes on the site: {entry.changes or 'nothing'}.\n\n"
-        "Exit codes: 0 all went well; 1 it ran, and a step failed or it was interrupted; 2 wrong usage.",
-    )
+    return call
 
 
 def _say(text: str) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from plimsoll.analysis.page.verdict import DocumentFiles, document_options, text_lines
+from plimsoll.common.commands import json_option, progress_option
 from plimsoll.common.errors import OutputError
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.progress import is_shown, progress_bar
 
 _PATH = click.Path(path_type=Path)
 
@@ -26,7 +27,7 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--html", metavar="FILE", type=_PATH, help="Write the comparison as a page, too.")
 @document_options
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@json_option
 @progress_option
 def compare(
     paths: tuple[Path, ...],

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from plimsoll.analysis.exchange.options import json_option, run_options
+from plimsoll.analysis.exchange.options import run_options
+from plimsoll.common.commands import json_option, progress_option
 from plimsoll.common.programs import built_replay_program
-from plimsoll.common.progress import progress_option
 
 # Options that `bin/replay import` has under the same name: its flag, its placeholder, its help.
 _TEXTS = (

@@ -10,11 +10,11 @@ import click
 
 from plimsoll.analysis.exchange.accesslog import accesslog
 from plimsoll.analysis.exchange.formats import FORMATS
-from plimsoll.analysis.exchange.options import json_option, run_options
-from plimsoll.common.commands import CommandGroup
+from plimsoll.analysis.exchange.options import run_options
+from plimsoll.common.commands import CommandGroup, json_option, out_option, progress_option
 from plimsoll.common.files import STDOUT
 from plimsoll.common.hostile import printable
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.progress import is_shown, progress_bar
 from plimsoll.rundir.names import SUMMARY_FILE
 
 
@@ -91,8 +91,15 @@ def grinder(
     help="The time-out of the script's requests: what one counts that timed out without a connection.",
 )
 @json_option
+@progress_option
 def k6(
-    files: tuple[Path, ...], out: Path, scenario: str, target: str | None, timeout_s: float, as_json: bool
+    files: tuple[Path, ...],
+    out: Path,
+    scenario: str,
+    target: str | None,
+    timeout_s: float,
+    as_json: bool,
+    progress: bool | None,
 ) -> None:
     """Import what `k6 run --out json=FILE` or `--out csv=FILE` wrote, gzip or not: a run directory each.
 
@@ -104,14 +111,19 @@ def k6(
     Exit codes: 0 everything was read; 1 imported, but k6 was killed while it wrote, or lines could not be
     read; 2 a file without samples of k6.
     """  # noqa: D301 \b is click's: keep these lines as they are
-    from plimsoll.analysis.exchange.importing import check_files, print_imports
+    from plimsoll.analysis.exchange.importing import check_files, count_bytes, print_imports
     from plimsoll.analysis.exchange.k6 import import_k6
 
     check_files(files)
-    print_imports(
-        (import_k6(path, out, scenario=scenario, target=target, timeout_s=timeout_s) for path in files),
-        as_json,
-    )
+    with progress_bar("reading", "bytes", is_shown(progress)) as show:
+        advance = count_bytes(files, 1, show)
+        print_imports(
+            (
+                import_k6(path, out, scenario=scenario, target=target, timeout_s=timeout_s, advance=advance)
+                for path in files
+            ),
+            as_json,
+        )
 
 
 @import_.command()
@@ -180,14 +192,8 @@ def locust(
     type=click.Choice(list(FORMATS)),
     help="; ".join(f"{name}: {each.holds}" for name, each in FORMATS.items()) + ".",
 )
-@click.option(
-    "--out",
-    metavar="FILE",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Where to write; replaced whole. - is standard output.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON on standard output.")
+@out_option("FILE", "File to write; replaced whole. - is standard output.", required=True)
+@json_option
 @progress_option
 @click.pass_context
 def export(
@@ -220,10 +226,8 @@ def export(
 
 @click.command()
 @click.argument("shards", metavar="SHARD...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="The run directory to write."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print summary.json on standard output.")
+@out_option("DIR", "The run directory to write.", required=True)
+@json_option
 @progress_option
 def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | None) -> None:
     """Merge the run directories of several processes or machines into one.

@@ -24,7 +24,7 @@ from plimsoll.analysis.exchange.importing import (
     ImportWriter,
     MeasureValue,
     check_files,
-    count_two_passes,
+    count_bytes,
     finish_import,
     in_order,
     instant,
@@ -64,7 +64,7 @@ def import_grinder(
     OutputError if the run directory cannot be written.
     """
     check_files(paths)
-    advance = count_two_passes(paths, progress)
+    advance = count_bytes(paths, 2, progress)
     whole = survey(paths, advance)
     known = GrinderNames(dict(names or {}), set(composite))
     for path in paths:

@@ -169,9 +169,11 @@ def check_files(paths: Sequence[Path]) -> None:
         raise ImportingError("\n".join(wrong))
 
 
-def count_two_passes(paths: Sequence[Path], progress: Callable[[int, int], None]) -> Callable[[int], None]:
-    """Return what to call with bytes that were read, where all of `paths` are read twice."""
-    total, done = 2 * sum(path.stat().st_size for path in paths), 0
+def count_bytes(
+    paths: Sequence[Path], passes: int, progress: Callable[[int, int], None]
+) -> Callable[[int], None]:
+    """Return what to call with bytes that were read, where all of `paths` are read in so many passes."""
+    total, done = passes * sum(path.stat().st_size for path in paths), 0
 
     def advance(read: int) -> None:
         nonlocal done

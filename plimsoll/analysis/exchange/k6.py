@@ -7,7 +7,7 @@ holds the opening of a new one; `duration` is sending + waiting + receiving. So 
 time − duration − blocked.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -57,14 +57,21 @@ _FASTEST_MS = 0.5  # nothing that went through a browser's network process and a
 
 
 def import_k6(
-    path: Path, results: Path, *, scenario: str = "k6", target: str | None = None, timeout_s: float = 60.0
+    path: Path,
+    results: Path,
+    *,
+    scenario: str = "k6",
+    target: str | None = None,
+    timeout_s: float = 60.0,
+    advance: Callable[[int], None] = lambda _: None,
 ) -> ImportResult:
     """Write a run directory into `results` from `path`: `k6 run --out json=FILE` or `csv=FILE`, gzip or not.
 
-    `target` is the base URL to note (k6 does not write it), `timeout_s` k6's time-out. Raises ImportingError
-    if there is no sample in `path`, OutputError if the run directory cannot be written.
+    `target` is the base URL to note (k6 does not write it), `timeout_s` k6's time-out. `advance` is called
+    with the bytes read since its last call. Raises ImportingError if there is no sample in `path`,
+    OutputError if the run directory cannot be written.
     """
-    reader = K6Reader(read_file_lines(path))
+    reader = K6Reader(read_file_lines(path, advance))
     first, items = _peek(reader)
     if first is None:
         if reader.line == 0:

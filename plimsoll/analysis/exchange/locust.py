@@ -18,7 +18,7 @@ from plimsoll.analysis.exchange.importing import (
     ImportResult,
     LogFile,
     check_files,
-    count_two_passes,
+    count_bytes,
     done_ns,
     finish_import,
     in_order,
@@ -54,7 +54,7 @@ def import_locust(
     Raises ImportingError if one of them is not one, OutputError if the run directory cannot be written.
     """
     check_files(paths)
-    advance = count_two_passes(paths, progress)
+    advance = count_bytes(paths, 2, progress)
     logs = [LocustLog(path, advance) for path in paths]
     base_ns, end_ns = _span_ns(logs)
     program = Program(name="locust", version=next((log.version for log in logs if log.version), None))

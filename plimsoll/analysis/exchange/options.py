@@ -2,14 +2,11 @@
 
 from collections.abc import Callable
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import click
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print what was imported as JSON on standard output."
-)
+from plimsoll.common.commands import out_option
 
 
 def run_options(scenario: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -28,14 +25,7 @@ def run_options(scenario: str) -> Callable[[Callable[..., Any]], Callable[..., A
             callback=_plain,
             help="Name of the scenario.",
         ),
-        click.option(
-            "--out",
-            metavar="DIR",
-            default=Path("results"),
-            show_default=True,
-            type=click.Path(path_type=Path),
-            help="Folder for run directories.",
-        ),
+        out_option("DIR", "Folder for run directories.", default="results", show_default=True),
     )
     return lambda command: reduce(lambda decorated, option: option(decorated), options, command)
 

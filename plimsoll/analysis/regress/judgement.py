@@ -283,7 +283,7 @@ def _notes(judgement: Judgement) -> Iterator[VerdictNote]:
     yield from (VerdictNote("decided", decided) for decided in _last_decisions(judgement))
 
 
-def as_json(judgements: Sequence[Judgement]) -> dict[str, object]:
+def judgements_json(judgements: Sequence[Judgement]) -> dict[str, object]:
     """Return what `--json` prints."""
     verdict = overall(list(judgements))
     return {

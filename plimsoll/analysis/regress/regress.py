@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plimsoll.analysis.page.verdict import DocumentFiles, document_options, markdown, text_lines
+from plimsoll.common.commands import json_option, progress_option
 from plimsoll.common.errors import HistoryError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.notify import Message, channel_options, open_channels
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.progress import is_shown, progress_bar
 from plimsoll.common.units import counted, parse_duration_s
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def decision_options(function: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--force", is_flag=True, help="Also delete those of the newest night and of the baseline.")
 @click.option("--dry-run", is_flag=True, help="Delete nothing, say what would be.")
-@click.option("--json", "prints_json", is_flag=True, help="Print the judgement as JSON.")
+@json_option
 @progress_option
 def regress(
     runs: tuple[Path, ...],
@@ -108,7 +109,7 @@ def regress(
     keep_raw_days: float | None,
     force: bool,
     dry_run: bool,
-    prints_json: bool,
+    as_json: bool,
     progress: bool | None,
     **further: Any,
 ) -> None:
@@ -136,8 +137,8 @@ def regress(
     from plimsoll.analysis.regress.judgement import (
         EXIT_CODES,
         JudgingOptions,
-        as_json,
         judgement_document,
+        judgements_json,
         message_subject,
         overall,
     )
@@ -181,8 +182,8 @@ def regress(
         files.write(document, lambda: history_page(judged))
         problems = deliver(kept, channels)
         pruned = None if keep_raw_days is None else prune(kept, keep_raw_days, force, dry_run)
-    if prints_json:
-        click.echo(json.dumps(as_json(judged), indent=2, allow_nan=False))
+    if as_json:
+        click.echo(json.dumps(judgements_json(judged), indent=2, allow_nan=False))
     else:
         click.echo(
             "\n".join(text_lines(document)) or "The history holds no night yet: plimsoll regress RUNS..."

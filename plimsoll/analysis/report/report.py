@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
+from plimsoll.common.commands import json_option, out_option, progress_option
 from plimsoll.common.hostile import printable
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.progress import is_shown, progress_bar
 from plimsoll.common.units import counted
 
 
@@ -23,19 +24,14 @@ def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -
 
 @click.command()
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Where to write the report. Default: report.html in the first DIR.",
-)
+@out_option("FILE", "File for the report. Default: report.html in the first DIR.")
 @click.option(
     "--against-log",
     metavar="DIR",
     type=click.Path(path_type=Path),
     help="Hold replays against their log, which plimsoll import accesslog made DIR of.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON on standard output.")
+@json_option
 @click.option(
     "--figures",
     metavar="svg,png",

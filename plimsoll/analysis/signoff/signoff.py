@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from plimsoll.analysis.page.verdict import DocumentFiles, document_options, text_lines
+from plimsoll.common.commands import json_option, out_option, progress_option
 from plimsoll.common.hostile import printable
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.progress import is_shown, progress_bar
 
 _PATH = click.Path(path_type=Path)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -31,7 +32,7 @@ class _SignOff(click.Command):
 @click.option("--baseline", metavar="NAME", help="Take the runs of this backend as the baseline.")
 @click.option("--candidate", metavar="NAME", help="Take the runs of this backend as the candidate.")
 @click.option("--gates", metavar="FILE", type=_FILE, required=True, help="The limits (docs/compare.md).")
-@click.option("--out", metavar="DIR", type=_PATH, required=True, help="The folder to write; must not exist.")
+@out_option("DIR", "Folder for the document; must not exist.", required=True)
 @click.option(
     "--question", metavar="TEXT", help="What is to be decided. Default: whether the limits are kept."
 )
@@ -55,7 +56,7 @@ class _SignOff(click.Command):
     help="Hold the replays against their log, which plimsoll import accesslog made DIR of.",
 )
 @document_options
-@click.option("--json", "as_json", is_flag=True, help="Print signoff.json.")
+@json_option
 @progress_option
 def signoff(
     junit_file: Path | None,

@@ -13,10 +13,11 @@ from typing import Any
 
 import click
 
+from plimsoll.common.commands import json_option, progress_option
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.notify import channel_options
-from plimsoll.common.progress import LiveFigures, metrics_options, progress_option
+from plimsoll.common.progress import LiveFigures, metrics_options
 from plimsoll.common.units import counted
 
 _WELL = ("running", "finished")
@@ -31,7 +32,7 @@ _WELL = ("running", "finished")
     help="Print instead, in order, every command with which `plimsoll run` would change something.",
 )
 @click.option("--no-probe", is_flag=True, help="Check only the file; contact no machine.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+@json_option
 @click.pass_context
 def check(ctx: click.Context, file: Path, with_plan: bool, no_probe: bool, as_json: bool) -> None:
     """Check lab.yml, and that its machines have what it needs. Changes nothing.
@@ -98,7 +99,7 @@ def check(ctx: click.Context, file: Path, with_plan: bool, no_probe: bool, as_js
     is_flag=True,
     help="As --resume, with the repeats, backends and scenarios that were added to LAB.yml.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+@json_option
 @progress_option
 @metrics_options
 @channel_options
@@ -161,13 +162,7 @@ def run(
 @click.command()
 @click.argument("file", metavar="[FOLDER|LAB.yml]", required=False, type=click.Path(path_type=Path))
 @click.option("--watch", is_flag=True, help="Continue until nothing is running.")
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the status as JSON on standard output; with --watch a line for each change, and one a "
-    "minute.",
-)
+@json_option
 @click.pass_context
 def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) -> None:
     """Show what an experiment does now: its run, phase and figures so far, and when it will end.
@@ -178,8 +173,8 @@ def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) ->
         plimsoll status results/one-machine-20261121T040512Z --json | jq .ends_at
 
     The experiment is the one in that folder, the last one of that lab.yml, or the last in results/. Looking
-    does not disturb it. Where --watch writes to no terminal, it prints a line with the time for each change,
-    and one a minute.
+    does not disturb it. With --json, or where --watch writes to no terminal, --watch prints a line for each
+    change, and one a minute.
 
     Exit codes: 0 it runs, or all runs are finished; 1 nothing runs, and not all runs are finished; 2 the
     experiment does not exist.
@@ -212,7 +207,7 @@ def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) ->
 @click.command()
 @click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
 @click.option("--list", "list_only", is_flag=True, help="List what is there, and remove nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+@json_option
 @click.pass_context
 def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> None:
     """Remove what experiments of this name left behind: clones, disks, mounts, processes, tuning.

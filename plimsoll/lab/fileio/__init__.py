@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from plimsoll.common.progress import is_shown, progress_bar, progress_option
+from plimsoll.common.commands import json_option, out_option, progress_option
+from plimsoll.common.progress import is_shown, progress_bar
 
 
 @click.command()
@@ -41,18 +42,17 @@ from plimsoll.common.progress import is_shown, progress_bar, progress_option
     type=click.Choice(["etcd"]),
     help="Measure with this recipe only. By default it is the first cell.",
 )
-@click.option(
-    "--out",
-    metavar="FILE",
-    default=Path("results/fileio.jsonl"),
+@out_option(
+    "FILE",
+    "File for finished cells, one on each line.",
+    default="results/fileio.jsonl",
     show_default=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File for finished cells, one on each line.",
 )
 @click.option(
     "--resume", is_flag=True, help="Continue after a crash: measure only the cells that FILE lacks."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the cells as JSON on standard output.")
+@json_option
 @progress_option
 @click.pass_context
 def fileio(

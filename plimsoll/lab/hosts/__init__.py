@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plimsoll.common.commands import CommandGroup
+from plimsoll.common.commands import CommandGroup, json_option
 
 if TYPE_CHECKING:
     from plimsoll.lab.hosts.everywhere import HostOutcome
@@ -53,7 +53,7 @@ def hosts() -> None:
     type=click.FloatRange(min=0, min_open=True, max=86400),
     help="Seconds after which a command that still runs is ended and counts as failed.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the outcomes as JSON on standard output.")
+@json_option
 @click.pass_context
 def exec_(
     ctx: click.Context,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from plimsoll.common.commands import CommandGroup
+from plimsoll.common.commands import CommandGroup, json_option, out_option, quiet_option
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.lab.steps.step import LocalStep, as_shell
@@ -29,10 +29,7 @@ def _options(function: _Function) -> _Function:
         help="Folder for schedules. Default: /var/lib/plimsoll/schedules; if you are not root, in "
         "~/.local/state.",
     )
-    as_json = click.option(
-        "--json", "as_json", is_flag=True, help="Print the result as JSON on standard output."
-    )
-    return state(as_json(function))
+    return state(json_option(function))
 
 
 _DRY = click.option("--dry-run", is_flag=True, help="Print the steps, and do nothing.")
@@ -64,9 +61,7 @@ def schedule() -> None:
 @click.option(
     "--cron", "kind", flag_value="cron", help="Use a line in your crontab. Default if systemd does not run."
 )
-@click.option(
-    "--out", metavar="DIR", default="results/nights", show_default=True, help="Put results into DIR/NAME."
-)
+@out_option("DIR", "Folder for results: DIR/NAME.", default="results/nights", show_default=True)
 @click.option(
     "--history", metavar="FILE", help="File for the history of all nights. Default: DIR/NAME/history.sqlite."
 )
@@ -234,9 +229,7 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
 @click.option(
     "--timer", is_flag=True, help="For the timer and cron: do not repeat a night that has been run."
 )
-@click.option(
-    "--quiet", is_flag=True, help="Print nothing unless something is wrong, since cron mails all output."
-)
+@quiet_option
 @_options
 @click.pass_context
 def now(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | None, as_json: bool) -> None:

@@ -181,7 +181,7 @@ def test_the_browser_is_looked_for_on_the_path(tmp_path: Path, monkeypatch: pyte
 def test_verify_has_a_help_of_its_own_and_its_flags_are_documented() -> None:
     result = CliRunner().invoke(main, ["signoff", "verify", "--help"])
     assert result.exit_code == 0
-    assert re.search(r"Example:\n\s+plimsoll signoff verify ", result.stdout)
+    assert re.search(r"Examples:\n\s+plimsoll signoff verify ", result.stdout)
     text = (DOCS / "signoff.md").read_text(encoding="utf-8")
     for flag in set(re.findall(r"--[a-z-]+", result.stdout)) - {"--help"}:
         assert f"`{flag}" in text

@@ -172,7 +172,7 @@ def test_there_are_commands_to_document() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_a_command_and_its_flags_are_documented_(command: str) -> None:
+def test_a_command_and_its_flags_are_documented(command: str) -> None:
     options = [each for each in COMMANDS[command].params if isinstance(each, click.Option)]
     flags = [flag for option in options for flag in [*option.opts, *option.secondary_opts]]
     assert any(f"`plimsoll {command}" in text for text in TEXTS)

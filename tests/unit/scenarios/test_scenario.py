@@ -19,7 +19,7 @@ from plimsoll.cli import main
 from plimsoll.scenarios import MODULES
 from plimsoll.scenarios.check import main as check
 from plimsoll.scenarios.check import problems
-from plimsoll.scenarios.clean_up import command as clean_up
+from plimsoll.scenarios.clean_up import clean_up
 from plimsoll.scenarios.clone import add
 from plimsoll.scenarios.running.settings import flag
 from plimsoll.scenarios.scenario import scenario
@@ -367,7 +367,7 @@ def test_every_option_is_documented(name: str) -> None:
 
 
 def test_every_option_of_the_clean_up_is_documented() -> None:
-    options = {option for one in clean_up().params for option in one.opts if option.startswith("--")}
+    options = {option for one in clean_up.params for option in one.opts if option.startswith("--")}
     assert options - documented("download") == set()
 
 
@@ -378,7 +378,7 @@ def test_every_scenario_has_its_place(name: str) -> None:
 
 def test_no_option_is_documented_that_is_none() -> None:
     known = {flag(field) for one in registry.list_scenarios() for field in one.load().Settings.model_fields}
-    commands = [*scenario.commands.values(), clean_up(), add]
+    commands = [*scenario.commands.values(), clean_up, add]
     known |= {option for one in commands for p in one.params for option in p.opts}
     known |= {"--json", "--progress", "--no-progress"}
     known |= {"--prepare"}  # of python -m plimsoll.scenarios.check
