@@ -22,7 +22,6 @@ _TOGETHER = {
         "tests/real/lab/test_copy_saturators_real.py",
         "tests/real/lab/test_disks_real.py",
         "tests/real/lab/test_experiment_kills.py",
-        "tests/real/lab/test_experiment_many_kills.py",
         "tests/real/lab/test_experiment_tuned.py",
         "tests/real/lab/test_experiment_volumes.py",
         "tests/real/lab/test_fileio_disks.py",
