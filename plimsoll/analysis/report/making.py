@@ -1,5 +1,6 @@
 """Run directories become one page: which there are, and the report on all of them."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,22 @@ from plimsoll.analysis.report.contents import Report, render_report
 from plimsoll.analysis.report.runs import number_runs
 from plimsoll.analysis.report.sections.storage import read_fileio, read_rounds
 from plimsoll.common.errors import OutputError, RunDirectoryError
-from plimsoll.rundir.find import OpenedRuns, is_group_folder, is_run, open_runs, run_group, runs_folder
+from plimsoll.common.units import counted
+from plimsoll.rundir.find import (
+    OpenedRuns,
+    find_runs,
+    is_group_folder,
+    is_run,
+    open_runs,
+    run_group,
+    runs_folder,
+    subfolders,
+)
 from plimsoll.rundir.names import FACTS_FILE, REPORT_FILE, ROUNDS_FILE, RUNS_FOLDER
 
 Progress = Callable[[int, int], None]
 _FILEIO = "fileio*.json*"
+_MOST_SHOWN = 10  # folders of runs
 
 
 def make_report(
@@ -90,9 +102,21 @@ def find_inputs(paths: Sequence[Path]) -> ReportInputs:
             fileio.append(path)
             continue
         runs.append(runs_folder(path))
+        _refuse_folders_of_folders(path, runs[-1])
         fileio += _lying_in(path, _FILEIO)
         rounds += _lying_in(path, ROUNDS_FILE)
     return ReportInputs(runs, list(dict.fromkeys(fileio)), list(dict.fromkeys(rounds)))
+
+
+def _refuse_folders_of_folders(path: Path, folder: Path) -> None:
+    """Raise RunDirectoryError, with the commands to type, where only the folders in `path` hold runs."""
+    if is_run(folder) or find_runs(folder) or not path.is_dir():
+        return
+    if below := [each for each in subfolders(path) if find_runs(runs_folder(each))]:
+        shown = [f"  plimsoll report {shlex.quote(str(each))}" for each in below[:_MOST_SHOWN]]
+        more = [f"  and {len(below) - _MOST_SHOWN} more"] if len(below) > _MOST_SHOWN else []
+        why = f"{path}: holds no run, but {counted(len(below), 'folder')} of runs; name one:"
+        raise RunDirectoryError("\n".join([why, *shown, *more]))
 
 
 def _lying_in(path: Path, named: str) -> list[Path]:

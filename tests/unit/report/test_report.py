@@ -10,9 +10,10 @@ from click.testing import CliRunner, Result
 
 from plimsoll import __version__
 from plimsoll.analysis.page.shell import draw_pictures, parse_pictures, picture_command
+from plimsoll.analysis.report.making import make_report
 from plimsoll.cli import main
-from plimsoll.common.errors import OutputError
-from tests.support.rundir import records, write_run
+from plimsoll.common.errors import OutputError, RunDirectoryError
+from tests.support.rundir import records, traffic, write_run
 
 
 def run(*arguments: str | Path) -> Result:
@@ -193,3 +194,27 @@ def test_other_formats_are_refused(small_run: Path, given: str, says: str) -> No
     assert result.exit_code == 2
     assert says in result.stderr
     assert not (small_run / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("what", "runs", "said"),
+    [
+        (
+            "two folders of runs",
+            ["a b/1", "c/runs/1", "c/runs/2"],
+            "{0}: holds no run, but 2 folders of runs; name one:\n"
+            "  plimsoll report '{0}/a b'\n  plimsoll report {0}/c",
+        ),
+        ("one", ["a/1"], "{0}: holds no run, but 1 folder of runs; name one:\n  plimsoll report {0}/a"),
+        ("a level too deep", ["a/b/1"], "{0}: run.json is missing, so this is not a run directory"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " in value else "",
+)
+def test_a_folder_of_folders_of_runs_is_answered_with_the_command(
+    tmp_path: Path, what: str, runs: list[str], said: str
+) -> None:
+    for run in runs:
+        write_run(tmp_path / run, traffic(60, 30))
+    with pytest.raises(RunDirectoryError) as raised:
+        make_report([tmp_path])
+    assert str(raised.value).startswith(said.format(tmp_path)), what
