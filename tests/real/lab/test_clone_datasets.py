@@ -1,9 +1,7 @@
 """A clone with its database and its web files on datasets of their own: made, sent, killed, gone."""
 
-import json
 import os
 import shutil
-import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -12,18 +10,36 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from plimsoll.lab.clones.sitedata import SiteData
 from plimsoll.lab.machine import LocalMachine
-from plimsoll.lab.saturators import AnySaturator, aim_saturator, make_saturator
+from plimsoll.lab.saturators import aim_saturator
 from plimsoll.lab.steps.runner import StepRunner
-from tests.support.disks import LABEL, clear, emulated, left_in, left_of, need_disks, run
-from tests.support.programs import PLIMSOLL, REPLAY, ROOT, need, wait_for
-from tests.support.saturators import FILE_BYTES, fill, is_whole_story, snapshots, until_bytes
+from tests.support.disks import clear, emulated, left_in, left_of, need_disks, run
+from tests.support.labs import (
+    carried_out,
+    end_when,
+    experiment_of,
+    lines_of,
+    need_lab,
+    own_name,
+    plimsoll,
+    run_lab,
+    runs_of,
+    write_lab,
+)
+from tests.support.programs import need
+from tests.support.saturators import (
+    FILE_BYTES,
+    SETTINGS,
+    fill,
+    is_whole_story,
+    snapshots,
+    until_bytes,
+    working,
+)
 from tests.support.site import need_docker
 
-SETTINGS: TypeAdapter[Any] = TypeAdapter(AnySaturator)
 PARTS = {"@database": {"recordsize": "16384"}, "@web": {"recordsize": "65536", "compression": "gzip"}}
 FOLDERS = ["mysql", "wordpress", "static", "forum"]
 
@@ -72,17 +88,12 @@ def test_all_of_a_clone_is_sent_and_none_of_the_snapshots_stays(
         assert (owner.st_uid, owner.st_gid, owner.st_mode & 0o777) == (101, 102, 0o700)
         events: list[dict[str, Any]] = []
         said = aim_saturator(SETTINGS.validate_python({"kind": "zfs-send", **settings}), site.data)
-        sender = make_saturator(machine, said, LABEL.saturator("zfs"), events.append)
-        await sender.start()
-        try:
+        async with working(machine, said, events.append):
             await until_bytes(events, FILE_BYTES * 5 // 6 * 9 // 10)
             if "mode" in settings:
                 fill(Path(site.folder) / "wordpress" / "later", FILE_BYTES // 2)
             await until_bytes(events, FILE_BYTES * 5 // 4)
-        finally:
-            await sender.stop()
         is_whole_story(events, "zfs-send")
-        assert sender.failure is None
         assert sorted(snapshots(str(site.data.dataset))) == kept
 
         (Path(site.folder) / "wordpress" / "later").touch()
@@ -98,65 +109,55 @@ def test_all_of_a_clone_is_sent_and_none_of_the_snapshots_stays(
 
 
 LAB = """
-name: {name}
-out: {folder}/out
-work: {folder}/work
-site: {{data: {data}}}
+name: $name
+out: $folder/out
+work: $folder/work
+site: {data: $data}
 backends:
   - name: zfs
-    disk: {{kind: emulated, filesystem: zfs, size_bytes: 3G}}
-    clone: {{driver: compose}}
+    disk: {kind: emulated, filesystem: zfs, size_bytes: 3G}
+    clone: {driver: compose}
     tuning:
       datasets:
-        "@database": {{recordsize: 16K, logbias: throughput}}
-        "@web": {{recordsize: 64K}}
+        "@database": {recordsize: 16K, logbias: throughput}
+        "@web": {recordsize: 64K}
 scenarios:
   - scenario: replay
-    options: {{log: {log}, rate: 20}}
-saturator: {{kind: zfs-send}}
-phases: {{before_s: 1, during_s: {during_s}, after_s: 1}}
+    options: {log: $log, rate: 20}
+saturator: {kind: zfs-send}
+phases: {before_s: 1, during_s: $during_s, after_s: 1}
 warmup_s: 0.5
-limits: {{settle_s: 0}}
+limits: {settle_s: 0}
 repeats: 1
 """
-NAME = f"parts-{os.getpid() % 10000}"
+NAME = own_name("parts")
 DATASET = f"plimsoll-{NAME}--zfs/site/plimsoll-{NAME}--zfs"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    for program in (REPLAY, "zpool", "losetup"):
-        need(program)
+    need_lab("zpool", "losetup")
     need_docker()
     yield tmp_path
-    subprocess.run([PLIMSOLL, "clean", tmp_path / "lab.yml"], timeout=1200, check=False)
+    plimsoll("clean", tmp_path / "lab.yml")
     shutil.rmtree(tmp_path / "work", ignore_errors=True)
 
 
-def killed_while_it_sends(words: list[str], folder: Path, rounds: int) -> None:
+def killed_while_it_sends(file: Path, rounds: int) -> None:
     """Runs plimsoll, and kills it when the saturator sends the database for that many a time."""
-    before = set(folder.glob("out/*/attempts/*"))
-    process = subprocess.Popen(
-        [PLIMSOLL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
 
     def sends() -> bool:
-        assert process.poll() is None, "it ended before it was killed"
-        new = set(folder.glob("out/*/attempts/*")) - before
-        events = [path / "lab-events.jsonl" for path in new]
-        has_sent = any(path.exists() and "zfs-send bytes" in path.read_text() for path in events)
-        return has_sent and sends_of(folder)[f"{DATASET}/mysql"] >= rounds
+        events = [path.read_text() for path in file.parent.glob("out/*/attempts/*/lab-events.jsonl")]
+        has_sent = any("zfs-send bytes" in text for text in events)
+        return has_sent and sends_of(file)[f"{DATASET}/mysql"] >= rounds
 
-    wait_for("it sends", sends)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    end_when(("run", file), sends)
 
 
-def sends_of(folder: Path) -> Counter[str]:
+def sends_of(file: Path) -> Counter[str]:
     """How often an experiment has begun to send each dataset."""
-    lines = [line for path in folder.glob("out/*/commands.jsonl") for line in path.read_text().splitlines()]
-    carried_out = [json.loads(line).get("words", []) for line in lines]
-    return Counter(words[-1].partition("@")[0] for words in carried_out if "send" in words)
+    commands = [words for path in file.parent.glob("out/*") for words in carried_out(path)]
+    return Counter(words[-1].partition("@")[0] for words in commands if "send" in words)
 
 
 @pytest.fixture
@@ -165,21 +166,13 @@ def data(request: pytest.FixtureRequest) -> str:
     return os.environ.get("PLIMSOLL_GOLDEN") or str(request.getfixturevalue("filled").folder)
 
 
-def written(folder: Path, data: str, during_s: float) -> str:
-    """The lab.yml of an experiment."""
-    log = ROOT / "examples" / "access.log"
-    file = folder / "lab.yml"
-    file.write_text(LAB.format(name=NAME, folder=folder, data=data, log=log, during_s=during_s))
-    return str(file)
-
-
 @pytest.mark.slow
 def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, data: str) -> None:
-    file = written(folder, data, during_s=3600)  # until it is killed
+    file = write_lab(folder, NAME, LAB, data=data, during_s=3600)  # until it is killed
     mounted = folder / "work" / f"plimsoll-{NAME}--zfs" / "mnt" / f"plimsoll-{NAME}--zfs"
-    killed_while_it_sends(["run", file], folder, rounds=2)
+    killed_while_it_sends(file, rounds=2)
 
-    assert {DATASET, *(f"{DATASET}/{one}" for one in FOLDERS)} <= sends_of(folder).keys()
+    assert {DATASET, *(f"{DATASET}/{one}" for one in FOLDERS)} <= sends_of(file).keys()
     assert zfs_get(f"{DATASET}/mysql", "recordsize") == ("16384", "local")
     assert zfs_get(f"{DATASET}/mysql", "logbias") == ("throughput", "local"), "set for the run"
     assert zfs_get(f"{DATASET}/wordpress", "recordsize") == ("65536", "local")
@@ -189,7 +182,7 @@ def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, dat
     assert len(set(on.values())) == 3, "each is on a file system of its own"
     assert any("plimsoll-parts" in one and f"{DATASET}/static@" in one for one in snapshots(DATASET))
 
-    cleaned = subprocess.run([PLIMSOLL, "clean", file], capture_output=True, text=True, timeout=1200)
+    cleaned = plimsoll("clean", file)
     assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
     assert left_of(NAME) == []
     assert left_in(folder / "work") == []
@@ -197,16 +190,14 @@ def test_all_of_a_clone_goes_with_an_experiment_that_is_killed(folder: Path, dat
 
 @pytest.mark.slow
 def test_an_experiment_that_was_killed_goes_on_with_a_clone_of_datasets(folder: Path, data: str) -> None:
-    file = written(folder, data, during_s=20)  # of which the first second sends something
-    killed_while_it_sends(["run", file], folder, rounds=1)
-    words = [str(PLIMSOLL), "run", "--resume", file, "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=1200, check=False)
-    assert done.returncode == 0, done.stderr
+    file = write_lab(folder, NAME, LAB, data=data, during_s=20)  # of which the first second sends something
+    killed_while_it_sends(file, rounds=1)
+    run_lab("--resume", file)
     assert left_of(NAME) == []
     assert left_in(folder / "work") == []
 
-    (experiment,) = (folder / "out").glob(f"{NAME}-*")
-    (run,) = [json.loads(path.read_text()) for path in experiment.glob("runs/*/run.json")]
+    experiment = experiment_of(file)
+    (run,) = runs_of(experiment)
     facts = run["storage"]["facts"]["datasets"]
     assert [(one["part"], one["properties"]["recordsize"]) for one in facts] == [
         (None, "128K"),
@@ -219,6 +210,5 @@ def test_an_experiment_that_was_killed_goes_on_with_a_clone_of_datasets(folder: 
         "datasets.@web.recordsize": "65536",
     }
     (path,) = experiment.glob("runs/*/events.jsonl")
-    events = [json.loads(line) for line in path.read_text().splitlines()]
-    (stop,) = (one for one in events if one["event"] == "zfs-send" and one.get("phase") == "stop")
+    (stop,) = (one for one in lines_of(path) if one["event"] == "zfs-send" and one.get("phase") == "stop")
     assert stop["bytes"] > 0
