@@ -3,6 +3,7 @@
 `make docs` writes the page; `make lint` and a test fail when it is stale, or when a flag has no help.
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from difflib import unified_diff
@@ -29,6 +30,14 @@ Every command and every flag of `plimsoll`, in the words of its own `--help`:
 
 `make docs` writes this page; do not edit it. `make help` lists the targets of make. The
 [index](README.md) leads to the pages that explain the commands.
+"""
+
+SHARED = """\
+## The same flags for the same things
+
+Exit codes: 0 yes, or done; 1 it ran and the answer is no; 2 wrong usage or unreadable input; 3 it cannot be
+judged.
+
 """
 
 
@@ -67,7 +76,23 @@ def page(root: click.Command) -> str:
     texts = [(name, text) for name, _, text in commands(root)]
     contents = "\n".join(f"- [`{name}`](#{name.replace(' ', '-')})" for name, _ in texts)
     sections = [f"## `{name}`\n\n```text\n{_trimmed(text)}\n```\n" for name, text in texts]
-    return "\n".join([INTRODUCTION, contents + "\n", *sections])
+    return "\n".join([INTRODUCTION, contents + "\n", shared_flags(root), *sections])
+
+
+def shared_flags(root: click.Command) -> str:
+    """Return the table of the flags that mean the same in every command, and of the exit codes."""
+    flags = ("--json", "--out", "--quiet", "--progress", "--yes")
+    rows = [f"| command | {' | '.join(f'`{flag}`' for flag in flags)} | exit codes |", "| --- " * 7 + "|"]
+    for name, command, text in commands(root):
+        params = command.get_params(click.Context(command, info_name=command.name))
+        known = {flag for each in params if isinstance(each, click.Option) for flag in each.opts}
+        codes = re.search(r"Exit codes.*?(?=\n\s*\n)", text, re.DOTALL)
+        numbers = sorted(set(re.findall(r"[:;]\s+([0-3])\s", codes[0]))) if codes else []
+        if isinstance(command, click.Group) and not numbers:
+            continue  # only its commands do anything
+        marks = ["yes" if flag in known else "" for flag in flags]
+        rows.append(f"| `{name}` | {' | '.join(marks)} | {', '.join(numbers)} |")
+    return SHARED + "\n".join(rows) + "\n"
 
 
 def _trimmed(text: str) -> str:
