@@ -18,15 +18,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
-import dns.exception
-import dns.resolver
-import lxml.html
 
 from plimsoll.common.commands import CommandGroup, json_option, yes_option
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.files import replace_text
 from plimsoll.common.hostile import printable
-from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, StepFailure
 from plimsoll.scenarios.running.clonelist import (
     DEFAULT,
     Clone,
@@ -227,6 +223,8 @@ def _listed_path(file: Path | None, config: Path) -> Path | None:
 
 def identify_site(settings: SiteSettings) -> SiteIdentity:
     """Ask the site for its front page and its REST interface. Raises SettingsError if it does not answer."""
+    from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, StepFailure
+
     seen: list[str] = []
 
     def look(reply: Reply) -> StepFailure | None:
@@ -244,7 +242,7 @@ def identify_site(settings: SiteSettings) -> SiteIdentity:
                 "--basic-auth-file FILE"
             )
         if front.text.strip():
-            page: lxml.html.HtmlElement = front.page
+            page = front.page
             title = str(page.xpath("string(//title)")) or None
             seen += map(str, page.xpath("//link[@rel='canonical' or @rel='https://api.w.org/']/@href"))
         rest = site.get("REST interface", "index.php?rest_route=/", check=look)
@@ -268,6 +266,9 @@ def host_names(target: str, addresses: Iterable[str]) -> list[str]:
 
 def query_dns(name: str, resolver: str | None = None) -> PublicName:
     """Ask public DNS, past this machine's own names, for the addresses of `name`."""
+    import dns.exception
+    import dns.resolver
+
     asked = dns.resolver.Resolver(configure=False)
     host, port = _host_port(resolver) if resolver else ("", 53)
     asked.nameservers = [host] if host else list(PUBLIC_RESOLVERS)

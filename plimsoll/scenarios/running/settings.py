@@ -98,7 +98,8 @@ _LEAVE = NoLoad("whether it may be sent")
 class SiteSettings(BaseModel):
     """Settings that lead to a site, and in. A field's description is its help text."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Built when settings are first checked: `--help` only lists the fields.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     idle_keys: ClassVar[IdleKeys] = [
         (
             "insecure",
