@@ -18,6 +18,7 @@ class _Scenarios(CommandGroup):
     """Imports a scenario only when it is needed: Locust is large."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        # The last: who loads all of them in this order has ssl patched by Locust before others load it.
         return [*super().list_commands(ctx), *MODULES, _CLEAN_UP]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
