@@ -186,7 +186,7 @@ def main() -> None:
 
     \b
     Examples:
-        plimsoll replay access.log --target http://127.0.0.1:8080
+        plimsoll replay examples/access.log --target http://127.0.0.1:8080 --speed 20
 
     Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 cannot be judged.
     """  # noqa: D301 \b is click's: keep these lines as they are
@@ -200,8 +200,8 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     \b
     Examples:
-        plimsoll completion bash > ~/.local/share/bash-completion/completions/plimsoll
-        plimsoll completion zsh > "${fpath[1]}/_plimsoll"
+        plimsoll completion bash >> ~/.bash_completion
+        plimsoll completion zsh >> ~/.zshrc
         plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish
 
     Exit codes: 0 done; 2 wrong usage.

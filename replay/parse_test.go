@@ -152,7 +152,7 @@ func TestParseRefusesInOneSentence(t *testing.T) {
 }
 
 func TestParseHelpHasExamples(t *testing.T) {
-	if code, out, _ := runParse("", "--help"); code != 0 || !strings.Contains(out, "replay parse --stats 'access.log*'") {
+	if code, out, _ := runParse("", "--help"); code != 0 || !strings.Contains(out, "replay parse --stats 'examples/access.log*'") {
 		t.Error(code, out)
 	}
 }

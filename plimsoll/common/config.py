@@ -211,7 +211,7 @@ def config(ctx: click.Context, with_built_in: bool, as_json: bool) -> None:
     \b
     Examples:
         plimsoll config --json
-        PLIMSOLL_COMPARE_GATES=gates.yml plimsoll config --all
+        PLIMSOLL_COMPARE_GATES=examples/gates.yml plimsoll config --all
 
     A flag of the command line wins over the environment, the environment over the file.
 

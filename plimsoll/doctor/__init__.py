@@ -107,7 +107,7 @@ def doctor(ctx: click.Context, wanted: tuple[str, ...], measure_s: int, as_json:
     \b
     Examples:
         plimsoll doctor --for site --for browser
-        plimsoll doctor --measure-s 60 --json
+        plimsoll doctor --measure-s 1 --json
 
     It changes nothing and sends nothing. Package names are Debian's.
 

@@ -60,9 +60,10 @@ def init(
 
     \b
     Examples:
-        plimsoll init --site own --disks 'sata=/rust/lab nvme=/tank/lab'
-        plimsoll init --log access.log --site 'http://10.0.0.5 http://10.0.0.6' --disks 'sata nvme' \\
-            --duration 2h --limits '10% 800ms'
+        plimsoll init --log examples/access.log --site 'http://127.0.0.1:8080 http://127.0.0.1:8081' \\
+            --disks 'old new' --duration 2h --limits '10% 800ms'
+        plimsoll init --log examples/access.log --site own --disks 'sata=/rust/lab nvme=/tank/lab' \\
+            --duration 10h --limits 10% --folder build --no-probe
 
     `plimsoll check` accepts what it writes. Each answer is also a flag; questions without a flag are
     asked on the terminal. Existing files are never overwritten: nothing is then asked or written.

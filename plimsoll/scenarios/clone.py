@@ -85,7 +85,7 @@ def list_(site_config: Path, as_json: bool) -> None:
     \b
     Examples:
         plimsoll clone list
-        plimsoll clone list --site-config ../plimsoll.yml --json
+        plimsoll clone list --site-config plimsoll.yml --json
 
     Exit codes: 0 done; 2 the list cannot be read.
     """  # noqa: D301 \b is click's: keep these lines as they are
@@ -133,8 +133,7 @@ def add(
     \b
     Examples:
         plimsoll clone add http://127.0.0.1:8080
-        plimsoll clone add https://www.example.org --connect-to 10.0.0.5:443 --user author \\
-            --password-file password.txt
+        plimsoll clone add http://127.0.0.1:8081 --name copy --user author --password-file password.txt
 
     Shows its title, the addresses that it considers its own, and whether public DNS leads to it, as it
     does to a live site: it is then not registered unless you give --public. With --connect-to, the entry

@@ -40,7 +40,7 @@ def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, 
     \b
     Examples:
         plimsoll serve results
-        plimsoll serve results/one-machine-20261121T040512Z --listen 127.0.0.1:8091
+        plimsoll serve results/latest --listen 127.0.0.1:8091
         plimsoll serve --listen 0.0.0.0:8090 --token-file token --name lab.example.org
 
     It only reads, and only inside FOLDER. Press Ctrl-C to stop it.

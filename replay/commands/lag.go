@@ -28,7 +28,7 @@ const (
 func (c *Lag) Help() string {
 	return `Examples:
   replay lag
-  replay lag --duration 1m --json
+  replay lag --duration 1s --json
 
 It sends nothing: a thread, set up as the one that sends, sleeps until the next millisecond and notes how late it woke.
 

@@ -43,8 +43,9 @@ type Origin struct {
 // Help is printed below the usage of `replay origin`.
 func (c *Origin) Help() string {
 	return `Examples:
-  replay origin --log examples/access.log --root results/origin --listen 127.0.0.1:8080
-  replay origin --log access.log --root /mnt/disk/origin --tls
+  replay origin --log examples/access.log --root build/origin --listen 127.0.0.1:8080
+  replay origin --log examples/access.log --root build/copy --listen 127.0.0.1:8081
+  replay origin --log examples/access.log --root build/tls --listen 127.0.0.1:8443 --tls
 
 Prints one line of JSON when it is ready: {"listening":"127.0.0.1:8080", …}. A target with a logged 200 is a file
 of the first such size; all others get their logged status and size. 444 closes the connection without an answer,

@@ -34,10 +34,10 @@ type Parse struct {
 func (c *Parse) Help() string {
 	return `Examples:
   replay parse examples/access.log               one JSON object a request
-  replay parse --stats 'access.log*'             totals of a rotated set
-  zcat access.log.gz | replay parse --stats -
-  replay parse --format '%x %~%L %h %^/%s %b %m %U %^' squid.log
-  replay parse --config /etc/goaccess/goaccess.conf access.log
+  replay parse --stats 'examples/access.log*'    totals of a rotated set
+  zcat examples/site.log.gz | replay parse --stats -
+  replay parse --format '%h %^[%d:%t %^] "%r" %s %b "%R" "%u"' examples/access.log
+  replay parse --config goaccess.conf examples/access.log
 
 The keys of the JSON, the presets and the specifiers are in docs/log-formats.md.
 

@@ -22,11 +22,11 @@ type Run struct{ run.Settings }
 func (c *Run) Help() string {
 	return `Examples:
   replay run examples/access.log                              against an embedded origin, at the recorded pace
-  replay run access.log* --target http://10.0.0.5 --speed 10  a rotated set, ten times as fast
-  replay run access.log --target https://shop.example --connect-to 10.0.0.5:443
-  replay run access.log --target http://10.0.0.5 --speed max --connections 64
-  replay run access.log --target http://10.0.0.5 --users 10000 --duration 10m
-  replay run access.log --target http://10.0.0.5 --fail-over p99.9=800ms --fail-over errors=0.1%
+  replay run 'examples/access.log*' --target http://127.0.0.1:8080 --speed 20  a rotated set, twenty times as fast
+  replay run examples/access.log --target https://shop.example --connect-to 127.0.0.1:8443 --insecure --speed 20
+  replay run examples/access.log --target http://127.0.0.1:8080 --speed max --connections 64 --grinder-log
+  replay run examples/access.log --target http://127.0.0.1:8080 --users 1000 --duration 5s
+  replay run examples/access.log --target http://127.0.0.1:8080 --speed 20 --fail-over p99.9=800ms,errors=0.1%
 
 Exit codes: 0 the replay is complete, within all limits; 1 it is over one, was interrupted or failed; 2 the command line
 or a file is wrong; 3 it is complete, but a limit could not be judged.`

@@ -65,8 +65,8 @@ type Same struct {
 func (c *Same) Help() string {
 	return `Examples:
   replay same access.log --baseline https://shop.example --candidate http://10.0.0.5:8080
-  replay same 'access.log*' --baseline https://shop.example --candidate https://shop.example --candidate-connect-to 10.0.0.5:443
-  replay same access.log.gz --baseline http://a --candidate http://b --sample 0.1 --rate 5 --exclude '^/wp-admin/'
+  replay same examples/access.log --baseline http://127.0.0.1:8080 --candidate https://shop.example --candidate-connect-to 127.0.0.1:8443 --insecure
+  replay same examples/access.log --baseline http://127.0.0.1:8080 --candidate http://127.0.0.1:8081 --sample 0.5 --rate 50 --out results/same
 
 Each distinct GET of the log goes to both sites, twice each. What differs between the two answers of one side varies by
 itself and is left out. docs/same.md says what is compared.

@@ -28,7 +28,7 @@ const lookEvery = time.Second
 func (c *Watch) Help() string {
 	return `Examples:
   replay watch results
-  replay watch results/one-machine-20261121T040512Z --metrics 127.0.0.1:9465
+  replay watch results/latest --metrics 127.0.0.1:9465
 
 It shows what is running in the folder: replays, scenarios and experiments, by scenario and backend. Of a run that
 began earlier, it shows what comes from now on. It only reads.

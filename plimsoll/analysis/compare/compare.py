@@ -45,8 +45,8 @@ def compare(
 
     \b
     Examples:
-        plimsoll compare results/one-machine-20261121T040512Z --baseline rotating --candidate nvme
-        plimsoll compare results/before results/after --gates gates.yml --html comparison.html
+        plimsoll compare results/two-servers-* --baseline old --candidate new
+        plimsoll compare results/before results/after --gates examples/gates.yml --html comparison.html
         plimsoll compare results/before results/after --junit compare.xml --markdown compare.md
         plimsoll compare results/before results/after --json | jq .verdict
 

@@ -65,7 +65,8 @@ def accesslog(
     \b
     Examples:
         plimsoll import accesslog access.log* --format '%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %T'
-        plimsoll import accesslog access.log* --from 2026-11-01 --to 2026-11-15 --backend before
+        plimsoll import accesslog access.log* --from 2026-11-01 --to 2026-11-15 --backend before \\
+            --format '%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %T'
         plimsoll report results/latest
 
     LOG is a path, a glob, several of them, or - for standard input; plain, gzip, bzip2, xz or zstd.

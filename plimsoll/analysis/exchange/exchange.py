@@ -24,8 +24,8 @@ def import_() -> None:
 
     \b
     Examples:
-        plimsoll import accesslog access.log* --backend before
-        plimsoll import k6 result.json.gz --target http://10.0.0.5
+        plimsoll import accesslog access.log* --format '%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %T'
+        plimsoll import k6 result.json.gz --target http://127.0.0.1:8080
     """  # noqa: D301 \b is click's: keep these lines as they are
 
 
@@ -62,8 +62,8 @@ def grinder(
 
     \b
     Examples:
-        plimsoll import grinder log/load-*-data.log --target http://10.0.0.5
-        plimsoll import grinder results/latest/grinder-0-data.log
+        plimsoll import grinder log/load-*-data.log --target http://127.0.0.1:8080
+        plimsoll import grinder results/*-replay-access/grinder-0-data.log
 
     Exit codes: 0 everything was read; 1 imported, but The Grinder was killed while it wrote, or lines could
     not be read; 2 a file that is not a data log.
@@ -105,7 +105,7 @@ def k6(
 
     \b
     Examples:
-        plimsoll import k6 result.json.gz --target http://10.0.0.5
+        plimsoll import k6 result.json.gz --target http://127.0.0.1:8080
         plimsoll report results/latest
 
     Exit codes: 0 everything was read; 1 imported, but k6 was killed while it wrote, or lines could not be
@@ -146,8 +146,8 @@ def locust(
     \b
     Examples:
         plimsoll import locust --listener > plimsoll_listener.py
-        locust -f locustfile.py,plimsoll_listener.py --headless -u 50 -t 5m -H http://10.0.0.5
-        plimsoll import locust locust-requests-*.jsonl --target http://10.0.0.5
+        locust -f locustfile.py,plimsoll_listener.py --headless -u 5 -t 3s -H http://127.0.0.1:8080
+        plimsoll import locust locust-requests-*.jsonl --target http://127.0.0.1:8080
         plimsoll import locust load                 # load_stats.csv, load_failures.csv …
 
     The files of the listener (of all processes of one test, gzip or not) become a run directory. Of Locust's
@@ -206,7 +206,7 @@ def export(
         plimsoll export results/latest --to csv --out requests.csv
         plimsoll export results/latest --to parquet --out requests.parquet
         plimsoll export results/latest --to hdr --out latency.hlog
-        plimsoll export results/latest --to prometheus --out /var/lib/node_exporter/plimsoll.prom
+        plimsoll export results/latest --to prometheus --out plimsoll.prom
 
     Exit codes: 0 written; 1 written, but of a run that did not come to its end; 2 nothing was written.
     """  # noqa: D301 \b is click's: keep these lines as they are
@@ -235,8 +235,8 @@ def merge(shards: tuple[Path, ...], out: Path, as_json: bool, progress: bool | N
     \b
     Examples:
         plimsoll merge shards --out results/merged
-        plimsoll merge host1/0 host2/1 host3/2 host4/3 --out results/merged
-        plimsoll merge shards --out results/merged --json | jq .instances
+        plimsoll merge host1/0 host2/1 host3/2 host4/3 --out results/four-hosts
+        plimsoll merge shards --out results/again --json | jq .instances
 
     A folder stands for the shards in it. The percentiles are those of all requests together. The run is
     complete only if every shard is and none is missing: those that are not are named, and what they had

@@ -117,12 +117,13 @@ def regress(
 
     \b
     Examples:
-        plimsoll regress results/one-machine-20261121T040512Z --new
-        plimsoll regress results/one-machine-* --set-baseline latest
+        plimsoll regress results/two-servers-* --new
+        plimsoll regress results/two-servers-* --set-baseline latest
         plimsoll regress --junit regress.xml --markdown regress.md --html history.html
         plimsoll regress --accept --note 'the new kernel costs that much; we keep it'
-        plimsoll regress --drop sata --note 'sold in October'
-        plimsoll regress results/last --notify-command 'mail -s regression ops@example.org' --keep-raw-days 30
+        plimsoll regress --drop old --note 'sold in October'
+        plimsoll regress results/two-servers-* --keep-raw-days 30 \\
+            --notify-command 'mail -s regression ops@example.org'
 
     RUNS are run directories, folders of them, or experiments' folders, each added once. Without RUNS the last
     night of every experiment in the history is judged.

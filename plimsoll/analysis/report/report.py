@@ -52,11 +52,11 @@ def report(
     \b
     Examples:
         plimsoll report results/latest
-        plimsoll report results/nvme results/sata --out comparison.html
-        plimsoll report experiments/one-machine
-        plimsoll report results/nvme results/sata results/fileio.jsonl
+        plimsoll report results/before results/after --out comparison.html
+        plimsoll report results/two-servers-*
+        plimsoll report results/before results/after results/fileio.jsonl
         plimsoll report results/latest --figures svg,png
-        plimsoll report results/replay --against-log results/imported
+        plimsoll report results/replayed/latest --against-log results/imported/latest
         plimsoll report results/latest --json | jq '.runs[0].response_ms'
 
     A folder of run directories stands for those in it. DIR can also be a file that plimsoll fileio wrote.

@@ -69,10 +69,11 @@ def signoff(
 
     \b
     Examples:
-        plimsoll signoff results/bench --baseline rotating --candidate nvme --gates gates.yml --out signed
-        plimsoll signoff results/old results/new --gates gates.yml --out signed --signer 'A. Bell'
-        plimsoll signoff results/old results/new --gates gates.yml --out signed --same results/2026…-same
-        plimsoll signoff verify signed --allowed-signers allowed_signers
+        plimsoll signoff results/two-servers-* --baseline old --candidate new \\
+            --gates examples/gates.yml --out signed
+        plimsoll signoff results/before results/after --gates examples/gates.yml \\
+            --out moved --signer 'A. Bell' --same results/same/*
+        plimsoll signoff verify signed
 
     Sides are given as to plimsoll compare, and judged as by it, but that their runs have to alternate in
     time. `plimsoll signoff verify DIR` checks such a document.

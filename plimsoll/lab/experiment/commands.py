@@ -39,10 +39,10 @@ def check(ctx: click.Context, file: Path, with_plan: bool, no_probe: bool, as_js
 
     \b
     Examples:
-        plimsoll check examples/one-machine.yml
-        plimsoll check --no-probe lab.yml
-        plimsoll check --plan examples/one-machine.yml | less
-        plimsoll check --plan lab.yml --json | jq '.chapters[].says'
+        plimsoll check examples/two-servers.yml
+        plimsoll check --no-probe examples/one-machine.yml
+        plimsoll check --plan examples/two-servers.yml | less
+        plimsoll check --plan examples/two-servers.yml --json | jq '.chapters[].says'
 
     A plan has what the machines answer now (is there OpenZFS? what is tuned?). In it, `${name}` stands for
     what only the run itself will know: the device that losetup chooses, the folder of a run.
@@ -121,10 +121,10 @@ def run(
 
     \b
     Examples:
-        plimsoll run examples/one-machine.yml
+        plimsoll run examples/two-servers.yml
         plimsoll run --resume
-        plimsoll run --resume results/one-machine-20261121T040512Z
-        plimsoll run --extend examples/one-machine.yml
+        plimsoll run --resume results/two-servers-*
+        plimsoll run --extend examples/two-servers.yml
 
     Each finished run is kept. After Ctrl-C, kill -9 or a power failure, --resume removes what was left behind
     and continues with the next run.
@@ -169,8 +169,8 @@ def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) ->
 
     \b
     Examples:
-        plimsoll status examples/one-machine.yml --watch
-        plimsoll status results/one-machine-20261121T040512Z --json | jq .ends_at
+        plimsoll status examples/two-servers.yml --watch
+        plimsoll status results/two-servers-* --json | jq .ends_at
 
     The experiment is the one in that folder, the last one of that lab.yml, or the last in results/. Looking
     does not disturb it. With --json, or where --watch writes to no terminal, --watch prints a line for each
@@ -214,8 +214,8 @@ def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> Non
 
     \b
     Examples:
-        plimsoll clean lab.yml --list
-        plimsoll clean lab.yml
+        plimsoll clean examples/two-servers.yml --list
+        plimsoll clean examples/two-servers.yml
 
     The lab finds them by their names, which begin with plimsoll-NAME--, below its own folder. It touches
     nothing else; finished runs and the golden copy of the site stay.

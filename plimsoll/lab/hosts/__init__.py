@@ -70,8 +70,8 @@ def exec_(
     \b
     Examples:
         plimsoll hosts exec --hosts hosts.yml -- uptime
-        plimsoll hosts exec --hosts hosts.yml --group db -- sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'
-        plimsoll hosts exec --host root@10.0.0.11 --host root@10.0.0.12:2222 -- rm -rf /srv/clones/old
+        plimsoll hosts exec --hosts hosts.yml --group db -- sh -c 'free -m | grep Mem'
+        plimsoll hosts exec --host root@127.0.0.1:2222 --parallel 8 --json -- du -sh /srv
 
     The command is a list of arguments, not a line for a shell; for pipes and redirections run a shell.
 

@@ -41,7 +41,7 @@ def schedule() -> None:
 
     \b
     Examples:
-        plimsoll schedule install examples/one-machine.yml
+        plimsoll schedule install examples/two-servers.yml
         plimsoll schedule status
     """  # noqa: D301 \b is click's: keep these lines as they are
 
@@ -90,9 +90,9 @@ def install(
 
     \b
     Examples:
-        plimsoll schedule install lab.yml
-        plimsoll schedule install lab.yml --on-calendar 'Mon..Fri 03:30' --dry-run
-        plimsoll schedule install lab.yml --name nightly --at 22:00 -- --keep-raw-days 30
+        plimsoll schedule install examples/two-servers.yml
+        plimsoll schedule install examples/two-servers.yml --on-calendar 'Mon..Fri 03:30' --dry-run
+        plimsoll schedule install examples/two-servers.yml --name nightly --at 22:00 -- --keep-raw-days 30
 
     Exit codes: 0 it is installed; 2 LAB.yml or an option is wrong, or systemd or cron refuses.
     """  # noqa: D301 \b is click's: keep these lines as they are
