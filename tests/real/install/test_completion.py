@@ -16,9 +16,16 @@ from tests.support.programs import LONGEST_S, ROOT, need
 
 ROWS = [
     ("the name of a command", "plimsoll comple<TAB>", "plimsoll completion"),
-    ("a command of a command", "plimsoll chec<TAB>", "plimsoll check"),
+    ("a command of a command", "plimsoll clone ad<TAB>", "plimsoll clone add"),
     ("an option", "plimsoll doctor --measure<TAB>", "plimsoll doctor --measure-s"),
     ("what an option may be", "plimsoll doctor --for brows<TAB>", "plimsoll doctor --for browser"),
+    ("a flag of a command of the engine", "plimsoll parse --strict<TAB>", "plimsoll parse --strict-hosts"),
+    (
+        "what such a flag may be",
+        "plimsoll replay --log-time rece<TAB>",
+        "plimsoll replay --log-time received",
+    ),
+    ("a file for the engine", "plimsoll parse tests-fi<TAB>", "plimsoll parse tests-file.log"),
     ("a command of bin/replay", "replay origi<TAB>", "replay origin"),
     ("a flag without a value", "replay parse --strict<TAB>", "replay parse --strict-hosts"),
     ("what a flag may be", "replay run --log-time rece<TAB>", "replay run --log-time received"),
