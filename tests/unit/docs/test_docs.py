@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.statistics.percentiles import P999, Sample
 from plimsoll.cli import GROUPS, main
+from plimsoll.common.commands import FORMER_NAMES
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import Records
 from tests.support.programs import DOCS, ROOT
@@ -178,6 +179,20 @@ def test_a_command_and_its_flags_are_documented(command: str) -> None:
     assert any(f"`plimsoll {command}" in text for text in TEXTS)
     pages = [text for text in TEXTS if f"plimsoll {command}" in text]
     assert [flag for flag in flags if not any(f"`{flag}" in text for text in pages)] == []
+
+
+EXAMPLES = [path for path in (ROOT / "examples").rglob("*") if path.is_file() and path.suffix != ".gz"]
+SHOWN = [*TEXTS, *(path.read_text(encoding="utf-8") for path in EXAMPLES)]
+
+
+@pytest.mark.parametrize(("former", "now"), FORMER_NAMES.items())
+def test_a_former_name_is_refused_with_the_present_one_and_shown_nowhere(former: str, now: str) -> None:
+    done = CliRunner().invoke(main, [*former.split(), "nightly"])
+    assert (done.exit_code, f"Error: plimsoll {former} is now {now}." in done.output) == (2, True), (
+        done.output
+    )
+    shown = r"\s+".join(["plimsoll", *former.split()]) + r"(?![\w-])"
+    assert [text[:40] for text in SHOWN if re.search(shown, text)] == []
 
 
 # The engine's own help is tested in Go.
