@@ -14,9 +14,9 @@ from plimsoll.common.errors import SettingsError
 from plimsoll.common.programs import built_replay_program
 
 
-def is_shown(wanted: bool | None, quiet: bool = False) -> bool:
-    """Return whether to show a bar: as wanted, else when standard error is a terminal, unless `quiet`."""
-    return sys.stderr.isatty() and not quiet if wanted is None else wanted
+def is_shown(wanted: bool | None) -> bool:
+    """Return whether to show a bar: as wanted, else when standard error is a terminal."""
+    return sys.stderr.isatty() if wanted is None else wanted
 
 
 @contextmanager
