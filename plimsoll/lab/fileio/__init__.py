@@ -73,7 +73,7 @@ def fileio(
         plimsoll fileio /srv/nvme --file-size 64G --volume nvme-p3600
         plimsoll fileio . --file-size 64M --threads 1,8 --tests rndrd,rndwr --time-s 1
         plimsoll fileio /srv/nvme --fsync --volume nvme-p3600
-        plimsoll fileio . --fsync --preset etcd --time-s 1 --out results/fileio-etcd.jsonl
+        plimsoll fileio . --fsync --preset etcd --out results/fileio-etcd.jsonl
 
     With --fsync, fio measures how long an fsync takes there: by etcd's recipe first, then each call with each
     test, engine, block size and number of threads.

@@ -182,7 +182,7 @@ def test_a_fleet(sshd: Sshd, access: Access, tmp_path: Path) -> None:
     file = tmp_path / "hosts.yml"
     file.write_text("hosts:\n" + "".join(f"- {entry}\n" for entry in entries))
     ran = CliRunner().invoke(
-        hosts, ["run", "--hosts", str(file), "--parallel", "3", "--", "printf", "\\033[2J;%s", "$HOME"]
+        hosts, ["exec", "--hosts", str(file), "--parallel", "3", "--", "printf", "\\033[2J;%s", "$HOME"]
     )
     assert ran.exit_code == 1, ran.output
     assert all(f"web-{i} | \\x1b[2J;$HOME" in ran.output for i in range(6))
@@ -197,7 +197,7 @@ def test_an_interrupted_fleet_leaves_nothing_running(sshd: Sshd, access: Access,
     (tmp_path / "pids").mkdir()
     program = "import sys; from plimsoll.lab.hosts import hosts; hosts(sys.argv[1:])"
     script = f"touch {tmp_path}/pids/$$; exec sleep 900"
-    arguments = ["run", "--hosts", str(tmp_path / "hosts.yml"), "--parallel", "2", "--", "sh", "-c", script]
+    arguments = ["exec", "--hosts", str(tmp_path / "hosts.yml"), "--parallel", "2", "--", "sh", "-c", script]
     us = subprocess.Popen(
         [sys.executable, "-c", program, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )

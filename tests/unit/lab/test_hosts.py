@@ -202,7 +202,7 @@ def test_the_summary_names_the_first_failure() -> None:
 def ran(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Result:
     """The command itself; instead of over SSH it runs here."""
     monkeypatch.setattr(HostSettings, "machine", lambda host: LocalMachine(host.name))
-    return CliRunner().invoke(hosts, ["run", *arguments])
+    return CliRunner().invoke(hosts, ["exec", *arguments])
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -271,18 +271,18 @@ def test_status_reports_lines_that_were_changed(at: Path, plimsoll: Plimsoll) ->
 def test_run_reports_and_ends_as_regress_does(at: Path, plimsoll: Plimsoll) -> None:
     plimsoll("install", "lab.yml", "--user")
     (at / "told.json").write_text(json.dumps({"regress": 1, "says": "p99.9 moved \x1b[31m"}))
-    done = plimsoll("run", "quiet")
+    done = plimsoll("now", "quiet")
     assert done.exit_code == 1
     assert "quiet: regression\np99.9 moved \\x1b[31m\n" in done.output
     assert plimsoll("status").exit_code == 1
-    assert "no night is due" in plimsoll("run", "quiet", "--timer").output
-    assert plimsoll("run", "quiet", "--timer", "--quiet").output == ""
-    assert plimsoll("run", "none").exit_code == 2
+    assert "no night is due" in plimsoll("now", "quiet", "--timer").output
+    assert plimsoll("now", "quiet", "--timer", "--quiet").output == ""
+    assert plimsoll("now", "none").exit_code == 2
 
 
 def test_purge_takes_results_and_leaves_experiments(at: Path, plimsoll: Plimsoll) -> None:
     plimsoll("install", "lab.yml", "--user")
-    assert plimsoll("run", "quiet", "--quiet").output == ""
+    assert plimsoll("now", "quiet", "--quiet").output == ""
     (at / "results/nights/quiet/history.sqlite").touch()
     experiments = [path for path in (at / "results").iterdir() if path.name != "nights"]
     assert len(experiments) == 1
