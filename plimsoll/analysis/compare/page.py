@@ -137,19 +137,21 @@ def _lines_below(comparison: Comparison) -> Iterator[str]:
         yield ""
         rows = [["", *phases.columns[1:]], *([row.name, *row.cells] for row in phases.rows)]
         yield from (printable(line) for line in align(rows, left=[0]))
-    grouped: dict[str, dict[str, str]] = {}
+    grouped: dict[str, dict[str, list[str]]] = {}
     for each in comparison.judged:
         if each.verdict.outcome != "PASS" and each.verdict.says:
             powers = grouped.setdefault(each.verdict.says, {})
-            powers[f"{each.gate.name} {limit(each)}"] = each.verdict.power
+            powers.setdefault(each.verdict.power, []).append(f"{each.gate.name} {limit(each)}")
     for says, powers in grouped.items():
-        differ = len(set(powers.values())) > 1
-        reason = says if differ else f"{says} {next(iter(powers.values()))}"
         yield ""
-        yield from wrap(f"{', '.join(powers)}: {reason.rstrip()}")
-        if differ:
-            for gate, power in powers.items():
-                yield from wrap(f"{gate}: {power}") if power else ()
+        if len(powers) == 1:
+            ((power, gates),) = powers.items()
+            yield from wrap(f"{', '.join(gates)}: {says} {power}".rstrip())
+        else:
+            yield from wrap(f"{', '.join(chain.from_iterable(powers.values()))}: {says}")
+            yield from chain.from_iterable(
+                wrap(f"{', '.join(gates)}: {power}") for power, gates in powers.items() if power
+            )
     for claim in dict.fromkeys(each.verdict.claim for each in comparison.judged if each.verdict.claim):
         yield ""
         yield from wrap(claim)
