@@ -304,7 +304,7 @@ class FindingKind(Enum):
     )
     PAGES_UNKNOWN = (
         Severity.BAD,
-        "bin/replay same did not end, or could not tell whether both sides serve the same pages.",
+        "plimsoll same did not end, or could not tell whether both sides serve the same pages.",
         "Compare again, to the end, with both sites running.",
     )
     PAGES_ELSEWHERE = (

@@ -252,7 +252,7 @@ hosts(sys.argv[1:])
     names = [word for name in "abcd" for word in ("--host", name)]
     with (
         subprocess.Popen(
-            [sys.executable, "-c", program, "run", *names, "--parallel", "1", "--", "sh", "-c", script],
+            [sys.executable, "-c", program, "exec", *names, "--parallel", "1", "--", "sh", "-c", script],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -27,7 +27,7 @@ def test_each_command_has_a_page(pages: dict[str, str]) -> None:
 def test_flags_and_examples_are_on_the_page(pages: dict[str, str]) -> None:
     check, lag = pages["plimsoll-check"], pages["plimsoll-lag"]
     assert ".TP\n\\fB\\-\\-no\\-probe\\fR\nCheck only the file; contact no machine.\n" in check
-    assert ".nf\nplimsoll check examples/one\\-machine.yml\n" in check
+    assert ".nf\nplimsoll check examples/two\\-servers.yml\n" in check
     assert check.endswith(".SH SEE ALSO\nplimsoll(1)\n")
     assert "\\fB\\-\\-duration=D\\fR" in lag
     assert ".nf\nplimsoll lag\n" in lag
