@@ -1,10 +1,13 @@
-"""Every block of the README runs as it stands: here the site's in a fresh clone; the others elsewhere.
+"""Every block of the README runs as it stands: here the everyday jobs; the others elsewhere.
 
-Setting up a clone and filling a site takes some ten minutes: it is part of `make test-lab-full`.
+Of the jobs, the examples of each command's help run what is done with a lab.yml. Setting up a clone and
+filling a site takes some ten minutes: it is part of `make test-lab-full`.
 """
 
 import os
 import re
+import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -12,16 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import ROOT, need
+from tests.support.programs import PLIMSOLL, ROOT, free_port, listens, need, wait_for
 from tests.support.site import need_docker
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-SITE = next(block for block in BLOCKS if "make site" in block)
+JOBS = next(block for block in BLOCKS if "make site" in block)
+TWO_SERVERS = JOBS.partition("# Or let")[0]
+SITE = f"PATH=$PWD/.venv/bin:$PATH\n{JOBS.splitlines()[-1]}\nplimsoll report results/latest\n"
 # The first line of each block, and the test that runs it.
 RUN_BY = {
     "make replay LOG=access.log": "tests/real/install/test_stock_debian.py",
-    "make site SITE_SIZE=small": "tests/real/install/test_readme_blocks.py",
+    "# Replay a log against two servers": "tests/real/install/test_readme_blocks.py",
     "make bench": "tests/real/lab/test_bench.py",
 }
 
@@ -31,6 +36,33 @@ def test_each_block_is_run_by_a_test() -> None:
     for block, (first, test) in zip(BLOCKS, RUN_BY.items(), strict=True):
         assert block.startswith(first)
         assert (ROOT / test).is_file()
+
+
+def test_two_servers_are_compared_reported_and_signed(tmp_path: Path) -> None:
+    whole = (ROOT / "examples" / "access.log").read_text(encoding="utf-8")
+    (tmp_path / "access.log").write_text("".join(whole.splitlines(keepends=True)[:200]), encoding="utf-8")
+    shutil.copy(ROOT / "examples" / "gates.yml", tmp_path)
+    port = free_port()
+    environment = os.environ | {"PATH": f"{PLIMSOLL.parent}:{os.environ['PATH']}"}
+    serve = ["plimsoll", "origin", "--log", "access.log", "--root", "site", "--listen", f"127.0.0.1:{port}"]
+    jobs = TWO_SERVERS.replace("http://$b.example.lan", f"http://127.0.0.1:{port}")
+    with subprocess.Popen(serve, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL) as origin:
+        wait_for("the origin", lambda: listens(port))
+        done = subprocess.run(
+            [need("sh"), "-x"],
+            input=jobs,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        origin.send_signal(signal.SIGINT)
+    assert "8 runs" in (tmp_path / "results" / "move" / "report.html").read_text(encoding="utf-8"), (
+        done.stderr
+    )
+    assert re.search(r"^(PASS|FAIL|INCONCLUSIVE): new against old: ", done.stdout, re.MULTILINE), done.stdout
+    assert (tmp_path / "signed" / "signoff.html").is_file(), done.stderr
 
 
 @pytest.fixture
@@ -47,7 +79,7 @@ def clone(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_the_scenario_in_three_lines(clone: Path) -> None:
+def test_a_scenario_on_the_site_of_make_site(clone: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PLIMSOLL_")}
     done = subprocess.run(
         [need("sh"), "-e", "-x"],
