@@ -26,13 +26,13 @@ from playwright.sync_api import Browser, BrowserContext, Frame, Page, Request, s
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.files import replace_text
 from plimsoll.scenarios.browser import chromium_program, chromium_version
-from plimsoll.scenarios.clean_up import Leftovers
 from plimsoll.scenarios.running.client import SiteClient
 from plimsoll.scenarios.running.clonelist import Credentials, credentials, require_consent
 from plimsoll.scenarios.running.session import run_name
 from plimsoll.scenarios.running.settings import WordpressSettings, validate_options
 from plimsoll.scenarios.wordpress.account import Rest, log_in
 from plimsoll.scenarios.wordpress.content import small_photograph
+from plimsoll.scenarios.wordpress.leftovers import Leftovers
 from tools.editor_requests import body_of, kind_of, request_of
 
 _LONGEST_MS = 300_000

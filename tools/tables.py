@@ -132,7 +132,7 @@ def _scenarios() -> Iterator[Table]:
     left = ("--run", "--yes", "--dry-run", "--json")
     yield Table("scenarios.md", "clean-up", _options("scenario", "clean-up", only=left))
     for name in ("save-article", "upload-images", "download"):
-        own = [flag(field) for field in find_scenario(name).load().Settings.__annotations__]
+        own = [flag(field) for field in find_scenario(name).settings().__annotations__]
         yield Table("scenarios.md", name, _options("scenario", name, only=own))
 
 

@@ -29,7 +29,7 @@ CLEAN_UP_DOES = "finds and removes what runs left on the site, including killed 
 class ScenarioModule(Protocol):
     """The module of a scenario; it also has `ABOUT`, a literal with keys `does`, `needs` and `changes`."""
 
-    Settings: type[Any]  # a model of ScenarioSettings
+    Settings: type[Any]  # a model of ScenarioSettings, unless `plimsoll.scenarios.settings` has it
     run: Callable[[Any, Callable[[int, int], None], Callable[[str], None]], tuple[Path, bool]]
 
 
@@ -53,6 +53,11 @@ class Scenario:
         if not self.runs_on_k6:
             import_module("locust")
         return cast(ScenarioModule, import_module(self.module))
+
+    def settings(self) -> type[Any]:
+        """Return the model of its settings: `NameSettings` of our light file, or `Settings` of its module."""
+        ours = vars(import_module("plimsoll.scenarios.settings"))
+        return ours.get(f"{self.name.title().replace('-', '')}Settings") or self.load().Settings
 
 
 def list_scenarios() -> list[Scenario]:

@@ -8,9 +8,9 @@ import subprocess
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field
 
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.hostile import printable
@@ -20,7 +20,8 @@ from plimsoll.scenarios.k6.run import Job, Progress, Say, resolve_address, run_k
 from plimsoll.scenarios.running.access import ACCESS_FILES, read_access, script_access
 from plimsoll.scenarios.running.clonelist import Credentials, credentials, require_ready
 from plimsoll.scenarios.running.session import build_facts, run_directory, run_name
-from plimsoll.scenarios.running.settings import NoLoad, WordpressSettings, origin
+from plimsoll.scenarios.running.settings import origin
+from plimsoll.scenarios.settings import BrowserSettings
 from plimsoll.scenarios.wordpress.content import small_photograph
 
 ABOUT = {
@@ -41,55 +42,11 @@ _FLAGS = (
 )
 
 
-def _no_certificate(value: Path | None) -> None:
-    if value is not None:
-        raise ValueError(
-            "cannot be given to a browser: Chromium takes no certificate from a file. Let the clone's web "
-            "server ask for a password or a header instead (--basic-auth-file, --header-file)"
-        )
-
-
-class Settings(WordpressSettings):
-    """Settings of the browser."""
-
-    usual_iterations: ClassVar[int] = 1
-
-    iterations: int | None = Field(
-        None,
-        ge=1,
-        le=1_000_000,
-        description="Days, by all users together; default: 1, or no limit with --duration-s.",
-    )
-    timeout_s: float = Field(60.0, gt=0, le=86400, description="Seconds after which a step fails.")
-    client_cert: Annotated[Path | None, AfterValidator(_no_certificate)] = Field(
-        None, description="Not available: Chromium takes no certificate from a file."
-    )
-    client_key: Annotated[Path | None, AfterValidator(_no_certificate)] = Field(
-        None, description="Not available: Chromium takes no certificate from a file."
-    )
-    think_s: float = Field(
-        0.0,
-        ge=0,
-        le=3600,
-        description="Seconds of further writing before publishing and before saving again.",
-    )
-    chromium: Annotated[Path | None, NoLoad("where the program is; its version shapes load")] = Field(
-        None, description="Path of the browser; default: the system's Chromium."
-    )
-    no_screenshots: bool = Field(False, description="Take no screenshots of the first day's steps.")
-
-    @model_validator(mode="after")
-    def _check_end(self) -> Self:
-        if self.iterations is not None and self.duration_s is not None:
-            raise ValueError("--duration-s: cannot be combined with --iterations")
-        return self
-
-
-class ScriptSettings(Settings):
+class ScriptSettings(BrowserSettings):
     """The settings as browser.js takes them."""
 
     iterations: int | None = Field(
-        Settings.usual_iterations, description="How many days, without duration_s."
+        BrowserSettings.usual_iterations, description="How many days, without duration_s."
     )
     user: str | None = Field("", description="Name of the account.")
     password: str = Field("", repr=False, description="Password of the account.")
@@ -106,7 +63,7 @@ class NoBrowserError(PlimsollError):
     """Chromium is not installed."""
 
 
-def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
+def run(settings: BrowserSettings, progress: Progress, say: Say) -> tuple[Path, bool]:
     """Run the scenario; return the run directory, and True if all went well.
 
     Raises SettingsError, ConsentError, NoBrowserError, NoK6Error.
@@ -142,7 +99,7 @@ def run(settings: Settings, progress: Progress, say: Say) -> tuple[Path, bool]:
 
 
 def script_settings(
-    settings: Settings, account: Credentials, image: Path, directory: Path, name: str
+    settings: BrowserSettings, account: Credentials, image: Path, directory: Path, name: str
 ) -> ScriptSettings:
     """Return the settings for browser.js. Raises SettingsError for files that have disappeared."""
     access = read_access(settings)
@@ -168,7 +125,7 @@ def k6_variables(browser: Path, *, root: bool) -> dict[str, str]:
     }
 
 
-def estimate_days(settings: Settings, elapsed_s: float, done: int) -> int:
+def estimate_days(settings: BrowserSettings, elapsed_s: float, done: int) -> int:
     """Return an estimate of the number of days. Pure."""
     if settings.duration_s is None:
         return settings.planned or done

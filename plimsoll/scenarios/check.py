@@ -1,8 +1,8 @@
 """Checks settings of scenarios for other programs: `python -m plimsoll.scenarios.check [NAME]`.
 
 It takes JSON and answers in JSON: on one scenario's settings, or on many questions at once. The lab runs it
-as a process of its own, since Locust patches the process that imports it. It runs no scenario, and without
-`--prepare` writes nothing but the answer.
+as a process of its own: some scenarios import Locust, which patches the process. It runs no scenario, and
+without `--prepare` writes nothing but the answer.
 """
 
 import argparse
@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from plimsoll.common.errors import PlimsollError
 from plimsoll.common.validation import Problem, problems_of
 from plimsoll.scenarios import MODULES, find_scenario
-from plimsoll.scenarios.running.locustfile import ScenarioUser
 
 # A setting that needs another names it as the option that it is on the command line.
 _OPTION = re.compile(r"--([a-z0-9-]+): (.*)", re.DOTALL)
@@ -27,7 +26,7 @@ def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
     if name not in MODULES:
         known = ", ".join(MODULES)
         return [{"key": "scenario", "problem": f"scenario {name!r} does not exist; choose one of {known}"}]
-    model = find_scenario(name).load().Settings
+    model = find_scenario(name).settings()
     try:
         model.model_validate(settings)
     except ValidationError as error:
@@ -37,14 +36,14 @@ def problems(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
 
 def idle(name: str, settings: dict[str, Any]) -> list[dict[str, str]]:
     """Return the keys of `settings`, which have no other problems, that have no effect, as problems."""
-    checked = find_scenario(name).load().Settings.model_validate(settings)
+    checked = find_scenario(name).settings().model_validate(settings)
     return [{"key": key, "problem": why} for key, why in checked.idle()]
 
 
 def describe(name: str) -> dict[str, Any]:
     """Return the changes that scenario `name` makes to the site (None: nothing), and its keys explained."""
     scenario = find_scenario(name)
-    keys = {key: field.description for key, field in scenario.load().Settings.model_fields.items()}
+    keys = {key: field.description for key, field in scenario.settings().model_fields.items()}
     return {"changes": scenario.changes, "keys": keys}
 
 
@@ -72,7 +71,9 @@ def prepare(name: str, settings: dict[str, Any]) -> None:
     """
     found = find_scenario(name)
     module = found.load()
-    checked = module.Settings.model_validate(settings)
+    from plimsoll.scenarios.running.locustfile import ScenarioUser
+
+    checked = found.settings().model_validate(settings)
     for each in vars(module).values():
         if isinstance(each, type) and issubclass(each, ScenarioUser) and each.__module__ == found.module:
             each.prepare(checked, lambda text: print(text, file=sys.stderr))

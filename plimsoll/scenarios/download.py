@@ -3,10 +3,8 @@
 If this differs between two backends by more than a few percent, something other than the storage differs too.
 """
 
-from pydantic import Field
-
 from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, on_locust
-from plimsoll.scenarios.running.settings import IteratedSettings
+from plimsoll.scenarios.settings import DownloadSettings
 
 ABOUT = {
     "does": "fetches one large file again and again: the control experiment, since it should not differ",
@@ -15,17 +13,11 @@ ABOUT = {
 }
 
 
-class Settings(IteratedSettings):
-    """Settings of the download."""
-
-    path: str = Field("/static/download.tar.gz", min_length=1, description="The file on the site.")
-
-
 class Download(ScenarioUser):
     """Fetches the file, and notes how many megabytes a second came."""
 
     scenario = "download"
-    settings_type = Settings
+    settings_type = DownloadSettings
 
     def iterate(self, number: int) -> None:
         """Fetch the file once."""

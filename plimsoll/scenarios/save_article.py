@@ -6,17 +6,13 @@ Through the classic editor's forms or the block editor's REST requests, whicheve
 import time
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any
 
-from pydantic import AfterValidator, Field
-
-from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.running.client import Reply, StepFailedError, StepFailure, find_failure, visible_text
 from plimsoll.scenarios.running.locustfile import Say, locustfile, on_locust
-from plimsoll.scenarios.running.settings import IdleKeys
+from plimsoll.scenarios.settings import SaveArticleSettings
 from plimsoll.scenarios.wordpress.account import expect_logged_in, find_form, retry_logged_in
-from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
+from plimsoll.scenarios.wordpress.author import Author
 from plimsoll.scenarios.wordpress.content import Article, make_article, revise_article, small_photograph
 from plimsoll.scenarios.wordpress.editor import FORM, BlockEditor, ClassicEditor, Editor
 from plimsoll.scenarios.wordpress.editor_traffic import (
@@ -40,64 +36,11 @@ _DIFFERENT = 4  # photographs of a run; each gets a name of its own on the site
 _photograph = cache(small_photograph)
 
 
-def _check_profile(path: Path | None) -> Path | None:
-    if path is not None:
-        try:
-            read_profile(path)
-        except SettingsError as error:
-            raise ValueError(str(error)) from None
-    return path
-
-
-class Settings(AuthorSettings):
-    """Settings of the author."""
-
-    idle_keys: ClassVar[IdleKeys] = [
-        (
-            "editor_profile",
-            lambda its: its.editor == "classic",
-            "the classic editor sends no other requests: choose --editor auto or blocks",
-        )
-    ]
-
-    iterations: int | None = Field(
-        None,
-        ge=1,
-        le=1_000_000,
-        description="Articles, by all users together; default: 10, or no limit with --duration-s.",
-    )
-    saves: int = Field(5, ge=0, le=10_000, description="Saves of each article after it is published.")
-    size_bytes: int = Field(
-        100_000,
-        ge=200,
-        le=100_000,
-        description="Size of the largest articles; smaller sizes are drawn at random by the seed.",
-    )
-    editor: Literal["auto", "classic", "blocks"] = Field(
-        "auto", description="Editor to use: classic, blocks, or auto (the one that the site shows)."
-    )
-    think_s: float = Field(
-        0.0, ge=0, le=3600, description="Seconds of writing before publishing and before each save."
-    )
-    editor_profile: Annotated[Path | None, AfterValidator(_check_profile)] = Field(
-        None,
-        description="YAML file of the block editor's further requests (docs/block-editor.md); default: as "
-        "recorded of the site's version of WordPress.",
-    )
-
-    def recorded_settings(self) -> dict[str, Any]:
-        """Return the settings for `run.json`: all but paths of this machine."""
-        kept = super().recorded_settings()
-        return {name: value for name, value in kept.items() if name != "editor_profile"} | {
-            "own_editor_profile": self.editor_profile is not None
-        }
-
-
 class SaveArticle(Author):
     """Writes one article an iteration."""
 
     scenario = "save-article"
-    settings_type = Settings
+    settings_type = SaveArticleSettings
 
     @classmethod
     def prepare(cls, settings: Any, say: Say) -> None:

@@ -18,7 +18,6 @@ class _Scenarios(CommandGroup):
     """Imports a scenario only when it is needed: Locust is large."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        # The last: who loads all of them in this order has ssl patched by Locust before others load it.
         return [*super().list_commands(ctx), *MODULES, _CLEAN_UP]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -78,13 +77,12 @@ def list_(as_json: bool) -> None:
 def _command(entry: Scenario) -> click.Command:
     from plimsoll.scenarios.running.settings import cautions, click_options, validate_options
 
-    module = entry.load()
-
+    model = entry.settings()
     consent = " --i-may-change-this-site" if entry.changes else ""
 
     @click.command(
         entry.name,
-        params=click_options(module.Settings),
+        params=click_options(model),
         short_help=entry.does,
         help=f"{entry.does[0].upper()}{entry.does[1:]}.\n\n\b\nExamples:\n"
         f"    plimsoll scenario {entry.name} --target http://127.0.0.1:8080{consent}\n\n"
@@ -97,10 +95,11 @@ def _command(entry: Scenario) -> click.Command:
     def call(
         as_json: bool, progress: bool | None, metrics: str | None, metrics_remote: bool, **options: Any
     ) -> None:
+        module = entry.load()  # first: Locust patches what is imported here, and by checks of settings
         from plimsoll.analysis.evidence.summary import outcome_lines
         from plimsoll.rundir.read import read_json
 
-        settings = validate_options(module.Settings, options)
+        settings = validate_options(model, options)
         for caution in cautions(settings):
             _say(caution)
         if metrics:

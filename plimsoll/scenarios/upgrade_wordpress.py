@@ -6,17 +6,16 @@ part. So only a site that runs its new version, with a database to match, counts
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any
+from typing import Any
 
 import gevent
-from pydantic import AfterValidator, Field
 
 from plimsoll.rundir.events import PHASE, PHASES_UNKNOWN
 from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, StepFailure
 from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, on_locust
-from plimsoll.scenarios.running.settings import WordpressSettings, refuse_duration
-from plimsoll.scenarios.running.visits import ProbedSettings, Visits, find_page_failure
+from plimsoll.scenarios.running.visits import Visits, find_page_failure
+from plimsoll.scenarios.settings import UpgradeWordpressSettings
 from plimsoll.scenarios.wordpress.account import ANYWHERE, expect_logged_in, log_in, rest_address
 from plimsoll.scenarios.wordpress.upgrade import (
     HELD_BACK,
@@ -31,7 +30,6 @@ from plimsoll.scenarios.wordpress.upgrade import (
     find_front_failure,
     find_offer_failure,
     find_upgrade_failure,
-    is_version,
     read_database_page,
     same_version,
     shown_version,
@@ -49,43 +47,11 @@ _FEED = "//link[@rel='alternate'][@type='application/rss+xml']/@href"
 _NEWEST = {"per_page": "1", "_fields": "link"}
 
 
-def _require_one(value: int) -> int:
-    if value != 1:
-        raise ValueError("must be 1: a clone is upgraded once, by one user; to repeat, clone again")
-    return value
-
-
-def _check_version(value: str) -> str:
-    if not is_version(value):
-        raise ValueError("must be a version, or the start of one, such as 6.1")
-    return value
-
-
-Version = Annotated[str, AfterValidator(_check_version)]
-
-
-class Settings(ProbedSettings, WordpressSettings):
-    """Settings of the upgrade of WordPress."""
-
-    iterations: Annotated[int, AfterValidator(_require_one)] = Field(
-        1, description="Always 1: a clone is upgraded once."
-    )
-    users: Annotated[int, AfterValidator(_require_one)] = Field(1, description="Always 1.")
-    duration_s: Annotated[float | None, AfterValidator(refuse_duration)] = Field(
-        None, description="Not available: an upgrade runs to its end."
-    )
-    timeout_s: float = Field(
-        3600.0, gt=0, le=86400, description="Seconds of silence (a phase is silent) until a request fails."
-    )
-    from_version: Version | None = Field(None, description="Upgrade only from this version, such as 6.1.")
-    to_version: Version | None = Field(None, description="Upgrade only to this version, such as 6.8.")
-
-
 class UpgradeWordpress(ScenarioUser):
     """Upgrades WordPress once."""
 
     scenario = "upgrade-wordpress"
-    settings_type = Settings
+    settings_type = UpgradeWordpressSettings
 
     def begin(self) -> None:
         """Log in."""

@@ -10,35 +10,29 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any
 from urllib.parse import urljoin
 
 import asyncssh
 import gevent
 from locust.exception import StopUser
-from pydantic import AfterValidator, Field, model_validator
 
-from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable, redact
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.scenarios.running.client import Reply, SentRequest, SiteClient, StepFailedError, StepFailure
 from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import ScenarioUser, locustfile, on_locust
-from plimsoll.scenarios.running.settings import ChangingSettings, IdleKeys, NoLoad, refuse_duration
-from plimsoll.scenarios.running.visits import ProbedSettings, Visits
+from plimsoll.scenarios.running.visits import Visits
+from plimsoll.scenarios.settings import UpgradeXenforoSettings
 from plimsoll.scenarios.xenforo.installer import (
-    STAND_IN,
     Check,
     CommandOutput,
     Form,
     InstallerWalk,
-    Pages,
     StepNames,
     Texts,
     UpgradeStopped,
     contains_text,
-    read_pages,
 )
 
 ABOUT = {
@@ -56,86 +50,11 @@ _CHUNK = 1 << 14
 _LOOK_S = 0.5  # between two checks whether to stop
 
 
-def _check_pages(path: Path) -> Path:
-    try:
-        read_pages(path)
-    except SettingsError as error:
-        raise ValueError(str(error)) from None
-    return path
-
-
-Remote = Annotated[str, AfterValidator(lambda text: str(Access.parse(text)))]
-
-
-class Settings(ProbedSettings, ChangingSettings):
-    """Settings of the upgrade of a forum."""
-
-    idle_keys: ClassVar[IdleKeys] = [
-        (key, lambda its: its.ssh, "with --ssh nobody logs in to the site: remove one of them")
-        for key in ("user", "password_file")
-    ]
-
-    iterations: int = Field(1, ge=1, le=1, description="Always 1: a clone is upgraded once.")
-    users: int = Field(1, ge=1, le=1, description="Always 1.")
-    duration_s: Annotated[float | None, AfterValidator(refuse_duration)] = Field(
-        None, description="Not available: an upgrade runs to its end."
-    )
-    timeout_s: float = Field(
-        3600.0, gt=0, le=86400, description="Seconds of silence after which a page, or the command, fails."
-    )
-    installer: Annotated[Path, AfterValidator(_check_pages)] = Field(
-        STAND_IN,
-        description="YAML file of the installer's pages; default: plimsoll/scenarios/xenforo/stand-in.yml.",
-    )
-    ssh: Annotated[Remote | None, NoLoad("where the load goes")] = Field(
-        None, description="USER@HOST[:PORT] on which to run the upgrade's command, in place of the pages."
-    )
-    ssh_command: str | None = Field(
-        None,
-        description="The command, such as 'cd /var/www/forum && php cmd.php xf:upgrade --no-interaction'.",
-    )
-    ssh_key: Annotated[Path | None, NoLoad("who sends it")] = Field(
-        None, description="Private key; default: the agent's keys, then those of ~/.ssh."
-    )
-    ssh_known_hosts: Annotated[Path | None, NoLoad("what proves where it goes")] = Field(
-        None, description="File of known host keys; default: ~/.ssh/known_hosts."
-    )
-
-    @model_validator(mode="after")
-    def _check_ssh(self) -> Self:
-        if self.ssh is None and (self.ssh_command or self.ssh_key or self.ssh_known_hosts):
-            raise ValueError("--ssh: is missing: name user@host, on which the command runs")
-        if self.ssh is not None and not self.ssh_command:
-            raise ValueError("--ssh-command: is missing: name the command that upgrades the forum")
-        if self.ssh is not None and self.pages.command is None:
-            raise ValueError("--installer: the file has no key command, which --ssh needs (docs/xenforo.md)")
-        return self
-
-    @property
-    def pages(self) -> Pages:
-        """The description of the pages in the file `installer`."""
-        return read_pages(self.installer)
-
-    @property
-    def needs_account(self) -> bool:
-        """True if these settings log in; the command over SSH does not."""
-        return self.ssh is None
-
-    def recorded_settings(self) -> dict[str, Any]:
-        """Return the settings for `run.json`, with the pages' description in place of its file."""
-        kept = super().recorded_settings()
-        for name in ("installer", "ssh_key", "ssh_known_hosts"):
-            kept.pop(name, None)
-        if self.ssh_command:
-            kept["ssh_command"] = redact(self.ssh_command)
-        return kept | {"installer": self.pages.model_dump(mode="json", by_alias=True)}
-
-
 class UpgradeXenforo(ScenarioUser):
     """Upgrades the forum once."""
 
     scenario = "upgrade-xenforo"
-    settings_type = Settings
+    settings_type = UpgradeXenforoSettings
 
     def iterate(self, number: int) -> None:
         """Do the whole upgrade. The next run continues an interrupted one."""

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from mimetypes import guess_type
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urljoin
 from uuid import uuid4
-
-from pydantic import Field
 
 from plimsoll.common.errors import SettingsError
 from plimsoll.scenarios.running.client import (
@@ -27,7 +25,8 @@ from plimsoll.scenarios.running.client import (
 )
 from plimsoll.scenarios.running.clonelist import Credentials, credentials
 from plimsoll.scenarios.running.locustfile import Say, locustfile, on_locust
-from plimsoll.scenarios.running.settings import IdleKeys, NoLoad, origin
+from plimsoll.scenarios.running.settings import origin
+from plimsoll.scenarios.settings import UploadImagesSettings
 from plimsoll.scenarios.wordpress.account import (
     Rest,
     attachment_number,
@@ -40,7 +39,7 @@ from plimsoll.scenarios.wordpress.account import (
     retry_renewed,
     try_login,
 )
-from plimsoll.scenarios.wordpress.author import Author, AuthorSettings
+from plimsoll.scenarios.wordpress.author import Author
 from plimsoll.scenarios.wordpress.content import default_folder, make_missing, photograph_path
 
 ABOUT = {
@@ -57,50 +56,11 @@ _UNSAFE = re.compile(r"[^\w.-]")
 _LONGEST_STEM = 100  # a file name has 255 bytes at most, and sizes make names longer
 
 
-class Settings(AuthorSettings):
-    """Settings of the photographer."""
-
-    usual_iterations: ClassVar[int] = 100
-    idle_keys: ClassVar[IdleKeys] = [
-        ("cache", lambda its: its.images, "with --images no photographs are generated: remove one of them"),
-    ]
-
-    iterations: int | None = Field(
-        None,
-        ge=1,
-        le=1_000_000,
-        description="Photographs, by all users together; default: 100, or no limit with --duration-s "
-        "(100 different ones).",
-    )
-    ready_s: float = Field(
-        60.0,
-        ge=0,
-        le=86400,
-        description="Seconds after the upload within which an image must have all its sizes.",
-    )
-    images: Path | None = Field(None, description="Folder of your own photographs, uploaded in turn.")
-    cache: Annotated[Path | None, NoLoad("where what is sent is kept")] = Field(
-        None, description="Folder for generated photographs; default: plimsoll/images in the user's cache."
-    )
-
-    @property
-    def distinct(self) -> int:
-        """The number of different photographs; after the last the first is used again."""
-        return self.planned or self.usual_iterations
-
-    def recorded_settings(self) -> dict[str, Any]:
-        """Return the settings for `run.json`: all but paths of this machine."""
-        kept = super().recorded_settings()
-        return {name: value for name, value in kept.items() if name not in ("images", "cache")} | {
-            "own_images": self.images is not None
-        }
-
-
 class UploadImages(Author):
     """Uploads one photograph an iteration."""
 
     scenario = "upload-images"
-    settings_type = Settings
+    settings_type = UploadImagesSettings
     kind = "media"
     _start_ns: ClassVar[dict[Path, int]] = {}
 
@@ -168,7 +128,7 @@ class UploadImages(Author):
             )
 
 
-def _require_login(settings: Settings) -> None:
+def _require_login(settings: UploadImagesSettings) -> None:
     try:
         try_login(settings, credentials(settings))
     except StepFailedError as error:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import requests
 
-from plimsoll.scenarios.xenforo.installer import STAND_IN
+from plimsoll.scenarios.settings import STAND_IN
 from tests.support.programs import LONGEST_S, ROOT, free_port, listens, need, wait_for
 
 FORUM = ROOT / "site" / "forum"

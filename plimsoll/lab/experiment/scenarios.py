@@ -1,6 +1,6 @@
 """Scenarios: what each is, whether its options are right, and what it needs on this machine.
 
-They are asked in a process of their own: Locust patches the process that it is in.
+They are asked in a process of their own: some import Locust, which patches the process that it is in.
 """
 
 import contextlib
@@ -201,7 +201,7 @@ def _question(member: Member, duration_s: float | None) -> dict[str, Any]:
 def _ask(questions: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[tuple[_Answer, _Answer]]]:
     """Return all scenarios described, and the problems and the idle keys of each of `questions`.
 
-    One process answers all that is not known yet: it imports Locust, which takes a second.
+    One process answers all that is not known yet: a scenario may import Locust, which takes a second.
     Raises _NoAnswerError, and SettingsError where they cannot be asked.
     """
     said = [json.dumps(question) for question in questions]

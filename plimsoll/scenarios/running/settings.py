@@ -181,6 +181,26 @@ class ScenarioSettings(SiteSettings):
         return self.model_dump(mode="json", exclude={"out", "password_file", "site_config", *ACCESS_FILES})
 
 
+class ProbedSettings(ScenarioSettings):
+    """Settings of a scenario beside which the site is visited."""
+
+    idle_keys: ClassVar[IdleKeys] = [
+        ("probe_pages", lambda its: not its.probe_ms, "there are no visits: give --probe-ms above 0"),
+    ]
+
+    probe_ms: int = Field(
+        100,
+        ge=0,
+        le=60_000,
+        description="Milliseconds between visits by each kind of visitor during the change; 0: none.",
+    )
+    probe_pages: str | None = Field(
+        None,
+        description="Paths to visit, separated by commas; default: some pages that the site's front "
+        "page links to.",
+    )
+
+
 class IteratedSettings(ScenarioSettings):
     """Settings of a scenario that repeats one thing, with one user or several at a time."""
 

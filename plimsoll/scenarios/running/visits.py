@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 from urllib.parse import urljoin
 
 import gevent
-from pydantic import Field
 
 from plimsoll.common.files import write_error
 from plimsoll.common.hostile import printable
@@ -25,7 +24,7 @@ from plimsoll.rundir.events import PROBES
 from plimsoll.rundir.names import PROBES_FILE
 from plimsoll.rundir.write import RunWriter
 from plimsoll.scenarios.running.client import Reply, SiteClient, StepFailedError, StepFailure, find_failure
-from plimsoll.scenarios.running.settings import IdleKeys, ScenarioSettings, origin
+from plimsoll.scenarios.running.settings import ProbedSettings, origin
 
 VISITORS, MEMBERS = "visitors", "members"
 _GOOD_S, _MOST_S = 2.0, 30.0
@@ -65,26 +64,6 @@ class Visit:
     def is_good(self) -> bool:
         """True if the page came, and was a page."""
         return self.error == GOOD
-
-
-class ProbedSettings(ScenarioSettings):
-    """Settings of a scenario beside which the site is visited."""
-
-    idle_keys: ClassVar[IdleKeys] = [
-        ("probe_pages", lambda its: not its.probe_ms, "there are no visits: give --probe-ms above 0"),
-    ]
-
-    probe_ms: int = Field(
-        100,
-        ge=0,
-        le=60_000,
-        description="Milliseconds between visits by each kind of visitor during the change; 0: none.",
-    )
-    probe_pages: str | None = Field(
-        None,
-        description="Paths to visit, separated by commas; default: some pages that the site's front "
-        "page links to.",
-    )
 
 
 class Visits:

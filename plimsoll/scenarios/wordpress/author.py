@@ -1,31 +1,17 @@
 """The base of users who log in to WordPress and create posts or media."""
 
-from typing import Literal
-
 import gevent
-from pydantic import Field
 
 from plimsoll.rundir.events import CREATED, REMOVED
 from plimsoll.scenarios.running.client import StepFailedError
 from plimsoll.scenarios.running.clonelist import credentials
 from plimsoll.scenarios.running.locustfile import ScenarioUser
 from plimsoll.scenarios.running.session import CLEAN_UP
-from plimsoll.scenarios.running.settings import WordpressSettings
 from plimsoll.scenarios.wordpress.account import Rest, log_in
 
 CreatedItem = tuple[str, int]  # kind and number
 # No later iteration of the same account can do better.
 _FOR_GOOD = ("no_permission", "login_failed")
-
-
-class AuthorSettings(WordpressSettings):
-    """Settings of an author."""
-
-    clean_up: Literal["always", "failed", "never"] = Field(
-        "failed",
-        description="What to delete at the end: always everything, only the work of failed iterations (of a "
-        "failed run: everything), or never anything.",
-    )
 
 
 class Author(ScenarioUser):

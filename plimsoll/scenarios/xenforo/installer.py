@@ -23,7 +23,6 @@ from plimsoll.common.validation import parse_model, read_model
 from plimsoll.scenarios.running.client import Reply, StepFailedError, StepFailure, find_failure, visible_text
 from plimsoll.scenarios.running.clonelist import Credentials
 
-STAND_IN = Path(__file__).with_name("stand-in.yml")
 _MANUAL = "docs/xenforo.md"
 Check = Callable[[Reply], StepFailure | None]
 _REDIRECTS = 5

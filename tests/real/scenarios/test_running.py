@@ -133,9 +133,9 @@ def test_nothing_that_began_in_time_is_a_failed_run(tmp_path: Path) -> None:
     """Logging in, or starting, took longer than there was time."""
     code = (
         "import sys, json; from pathlib import Path\n"
-        "from plimsoll.scenarios.download import Download, Settings\n"
+        "from plimsoll.scenarios.download import Download, DownloadSettings\n"
         "from plimsoll.scenarios.running.locustfile import run_headless\n"
-        "settings = Settings(target='http://127.0.0.1:9', out=Path(sys.argv[1]), duration_s=1e-9)\n"
+        "settings = DownloadSettings(target='http://127.0.0.1:9', out=Path(sys.argv[1]), duration_s=1e-9)\n"
         "run_headless(Download, settings, lambda *_: None, print)"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from plimsoll.scenarios.xenforo.installer import STAND_IN
+from plimsoll.scenarios.settings import STAND_IN
 from tests.support.forum import (
     PASSWORD,
     POSTS,

@@ -17,6 +17,7 @@ from plimsoll.scenarios.running.client import StepFailedError
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.session import load_of_scenario
 from plimsoll.scenarios.running.settings import ScenarioSettings, WordpressSettings, validate_options
+from plimsoll.scenarios.settings import BrowserSettings, VisitorsSettings
 from tests.support.programs import need
 from tests.support.scenario import site_client, write_secret
 from tests.support.servers import http_reply, make_pair, saying, serve_raw
@@ -268,7 +269,7 @@ def test_a_script_gets_what_is_in_the_files_and_shows_it_nowhere(
 ) -> None:
     cert, key = pair
     given = guarded(tmp_path, target=TLS, client_cert=cert, client_key=key)
-    script = visitors.script_settings(validate_options(visitors.Settings, given))
+    script = visitors.script_settings(validate_options(VisitorsSettings, given))
     assert script.access["headers"] == {"X-Gate": TOKEN, "Authorization": "Basic Y2xvbmU6Z2VoZWltbmlz"}
     assert script.access["cookies"] == {"gate": "open-sesame"}
     assert script.access["key"] == key.read_text()
@@ -279,9 +280,9 @@ def test_a_script_gets_what_is_in_the_files_and_shows_it_nowhere(
 def test_a_browser_takes_all_but_a_certificate(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     cert, key = pair
     with pytest.raises(SettingsError) as refused:
-        validate_options(browser.Settings, {"target": TLS, "client_cert": cert, "client_key": key})
+        validate_options(BrowserSettings, {"target": TLS, "client_cert": cert, "client_key": key})
     assert str(refused.value).startswith("--client-cert: cannot be given to a browser: Chromium takes no")
-    asked = validate_options(browser.Settings, {"target": URL} | guarded(tmp_path))
+    asked = validate_options(BrowserSettings, {"target": URL} | guarded(tmp_path))
     script = browser.script_settings(
         asked, Credentials("anna", "pw-of-anna"), tmp_path / "i", tmp_path / "run", "a-run"
     )

@@ -8,9 +8,9 @@ from click.testing import CliRunner, Result
 
 from plimsoll.cli import main
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios.clean_up import find_run_name, read_request
 from plimsoll.scenarios.upload_images import upload_name
 from plimsoll.scenarios.wordpress.content import make_article
+from plimsoll.scenarios.wordpress.leftovers import find_run_name, read_request
 from tests.support.rundir import records, write_run
 
 NAME = "plimsoll-run-20261123t201500z-0badcafe"

@@ -7,9 +7,9 @@ import pytest
 
 from plimsoll.scenarios.running.client import Reply, StepFailedError
 from plimsoll.scenarios.running.clonelist import Credentials
+from plimsoll.scenarios.settings import STAND_IN
 from plimsoll.scenarios.xenforo.installer import (
     OTHER,
-    STAND_IN,
     Check,
     Form,
     InstallerWalk,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from plimsoll.common.errors import SettingsError
-from plimsoll.scenarios.xenforo.installer import STAND_IN, Pages, parse_pages, read_pages
+from plimsoll.scenarios.settings import STAND_IN
+from plimsoll.scenarios.xenforo.installer import Pages, parse_pages, read_pages
 from tests.support.programs import DOCS
 
 WHOLE = STAND_IN.read_text(encoding="utf-8")

@@ -36,7 +36,8 @@ from plimsoll.scenarios.k6.run import (
 )
 from plimsoll.scenarios.running.clonelist import Credentials
 from plimsoll.scenarios.running.settings import ScenarioSettings, validate_options
-from plimsoll.scenarios.visitors import Stage, check_pages, estimate_visits, parse_stages
+from plimsoll.scenarios.settings import BrowserSettings, Stage, VisitorsSettings, parse_stages
+from plimsoll.scenarios.visitors import check_pages, estimate_visits
 from tests.support.programs import ROOT
 from tools.script_defaults import script_defaults
 
@@ -318,11 +319,11 @@ def test_stages_are_lines(why: str, text: str, stages: list[Stage]) -> None:
 @pytest.mark.parametrize("text", ["", "30s", "30s:", "x:1", "30s:1,,", "30s:-1", "30d:1", "30s:0", "0s:5"])
 def test_what_is_no_stage_is_named(text: str) -> None:
     with pytest.raises(SettingsError, match="--stages"):
-        validate_options(visitors.Settings, {"target": TARGET, "stages": text or " "})
+        validate_options(VisitorsSettings, {"target": TARGET, "stages": text or " "})
 
 
-def settings(**given: object) -> visitors.Settings:
-    return validate_options(visitors.Settings, {"target": TARGET} | given)
+def settings(**given: object) -> VisitorsSettings:
+    return validate_options(VisitorsSettings, {"target": TARGET} | given)
 
 
 EXPECTED = [
@@ -415,7 +416,7 @@ NAME = "plimsoll-run-20261123t201500z-0badcafe"
 
 
 def test_a_browsers_password_is_only_in_its_environment(tmp_path: Path) -> None:
-    asked = validate_options(browser.Settings, {"target": TARGET, "users": 2})
+    asked = validate_options(BrowserSettings, {"target": TARGET, "users": 2})
     script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run", NAME)
     assert json.loads(script.model_dump_json())["password"] == ACCOUNT.password
     assert "hunter2" not in str(asked.recorded_settings())
@@ -442,7 +443,7 @@ def test_only_roots_browser_has_no_sandbox(tmp_path: Path) -> None:
 def test_a_browser_lives_a_number_of_days_or_for_a_time(
     tmp_path: Path, given: dict[str, object], iterations: int | None, duration_s: float | None, why: str
 ) -> None:
-    asked = validate_options(browser.Settings, {"target": TARGET, **given})
+    asked = validate_options(BrowserSettings, {"target": TARGET, **given})
     script = browser.script_settings(asked, ACCOUNT, tmp_path / "i.jpg", tmp_path / "run", NAME)
     assert (script.iterations, script.duration_s) == (iterations, duration_s), why
     assert browser.estimate_days(asked, 20.0, 2) == (4 if duration_s else iterations), why

@@ -361,7 +361,7 @@ def documented(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", registry.MODULES)
 def test_every_option_is_documented(name: str) -> None:
-    fields = registry.find_scenario(name).load().Settings.model_fields
+    fields = registry.find_scenario(name).settings().model_fields
     missing = {flag(field) for field in fields} - documented(name)
     assert not missing, f"describe them in {COMMON.name}, or on the page that its table links for {name}"
 
@@ -377,7 +377,7 @@ def test_every_scenario_has_its_place(name: str) -> None:
 
 
 def test_no_option_is_documented_that_is_none() -> None:
-    known = {flag(field) for one in registry.list_scenarios() for field in one.load().Settings.model_fields}
+    known = {flag(field) for one in registry.list_scenarios() for field in one.settings().model_fields}
     commands = [*scenario.commands.values(), clean_up, add]
     known |= {option for one in commands for p in one.params for option in p.opts}
     known |= {"--json", "--progress", "--no-progress"}

@@ -167,12 +167,12 @@ TARGET = "http://127.0.0.1:8080"
 
 
 def settings_of(scenario: str, **given: Any) -> Any:
-    return registry.find_scenario(scenario).load().Settings(target=TARGET, **given)
+    return registry.find_scenario(scenario).settings()(target=TARGET, **given)
 
 
 @pytest.mark.parametrize("scenario", NAMES)
 def test_each_setting_shapes_load_or_does_not(scenario: str) -> None:
-    model = registry.find_scenario(scenario).load().Settings
+    model = registry.find_scenario(scenario).settings()
     names, shapeless = set(model.model_fields), shapes_no_load(model)
     assert not SHAPING & shapeless
     assert names <= SHAPING | shapeless, "say of the new setting whether it shapes load"

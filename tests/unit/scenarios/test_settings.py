@@ -115,7 +115,7 @@ def test_a_setting_without_effect_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("own.yml").write_text("files: never\n")
-    model = registry.find_scenario(name).load().Settings
+    model = registry.find_scenario(name).settings()
     (found,) = cautions(validate_options(model, {"target": URL} | idle))
     assert found.startswith(f"Caution: --{key.replace('_', '-')}: has no effect: ")
     assert found.endswith(", or leave it out")
@@ -123,15 +123,13 @@ def test_a_setting_without_effect_is_named(
 
 
 def test_each_key_without_effect_has_a_row() -> None:
-    models = {
-        kind for name in registry.MODULES for kind in registry.find_scenario(name).load().Settings.__mro__
-    }
+    models = {kind for name in registry.MODULES for kind in registry.find_scenario(name).settings().__mro__}
     known = [key for kind in models for key, *_ in vars(kind).get("idle_keys", [])]
     assert set(known) == {key for _, key, *_ in IDLE}
 
 
 def test_locusts_defaults_are_not_given() -> None:
-    model = registry.find_scenario("upgrade-wordpress").load().Settings
+    model = registry.find_scenario("upgrade-wordpress").settings()
     form = {"num_users": 1, "probe_ms": "0", "probe_pages": "", "insecure": False, "timeout_s": "3600.0"}
     settings = read_locust_options(model, form, URL)
     assert settings.model_fields_set == {"target", "probe_ms"}

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
+from plimsoll.scenarios.settings import STAND_IN
 from plimsoll.scenarios.upgrade_xenforo import LastLines, LineSplitter, PhaseFinder, judge_output
-from plimsoll.scenarios.xenforo.installer import STAND_IN, CommandOutput, Texts, read_pages
+from plimsoll.scenarios.xenforo.installer import CommandOutput, Texts, read_pages
 
 STAND_IN_PAGES = read_pages(STAND_IN)
 COMMAND = STAND_IN_PAGES.command or CommandOutput(complete="never")
