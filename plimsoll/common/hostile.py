@@ -24,6 +24,8 @@ def printable(text: str, longest: int = _LONGEST) -> str:
     """
     if len(text) > longest:
         text = text[: longest - 1] + "…"
+    if text.isprintable():  # as most is
+        return text
     return "".join(_escape_character(c) if unicodedata.category(c) in _UNPRINTABLE else c for c in text)
 
 

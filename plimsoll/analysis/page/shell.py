@@ -94,7 +94,7 @@ def read_plotly() -> str:
     """Return plotly.js. It lies in a package that is slow to import, and is read from there."""
     package = find_spec("plotly")
     assert package and package.origin  # noqa: S101 it is installed with us
-    return (Path(package.origin).parent / "package_data/plotly.min.js").read_text(encoding="utf-8")
+    return (Path(package.origin).parent / "package_data/plotly.min.js").read_bytes().decode("utf-8")
 
 
 def _source(pages: Environment, name: str) -> str:
@@ -104,7 +104,7 @@ def _source(pages: Environment, name: str) -> str:
 
 def script(text: str) -> Markup:
     """Return a script of ours or of plotly's, as it may stand in a `<script>` element."""
-    if "</script" in text.lower() or "<!--" in text or "\r" in text:
+    if re.search("</script", text, re.IGNORECASE) or "<!--" in text or "\r" in text:
         raise ValueError("the script cannot stand in a page as it is")
     return Markup(text)  # noqa: S704 our own file, or the package's
 
