@@ -5,7 +5,6 @@ A flag of the command line wins over the environment, the environment over the f
 
 import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -59,6 +58,8 @@ def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > _LARGEST_BYTES:
         raise SettingsError(f"{path}: is larger than 1 MiB: is it the right file?")
+    import tomllib
+
     try:
         content = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

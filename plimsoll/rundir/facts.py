@@ -49,7 +49,8 @@ Format = Annotated[int, BeforeValidator(_is_format)]
 Instant = Annotated[datetime | None, AfterValidator(_utc), PlainSerializer(_instant)]
 Count = Annotated[int, Field(ge=0, le=1 << 62)]
 Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
-IGNORE_UNKNOWN = ConfigDict(extra="ignore", frozen=True)  # of every object
+# Of every object. A model is built when it is first used: most runs have few of them.
+IGNORE_UNKNOWN = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 FROM_LOG = "accesslog"  # the program of a run that was imported from an access log
@@ -108,7 +109,7 @@ class Clients(_Model):
 class Program(_Model):
     """The program that wrote the run directory, and further versions (`go`, `python`, `locust`, `k6`)."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow")
 
     name: str = "unknown"
     version: str | None = None
@@ -448,7 +449,7 @@ class MeasureSummary(_Model):
 class InstanceTimes(_Model):
     """Exact order statistics of one instance, in milliseconds; None of too few requests."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     p50: float | None = None
     p99: float | None = None

@@ -14,7 +14,6 @@ from plimsoll.common.errors import DamagedFileError, FormatVersionError, NoReque
 from plimsoll.common.files import check_regular, read_regular
 from plimsoll.common.hostile import LARGEST_FIGURE, printable
 from plimsoll.common.units import counted
-from plimsoll.common.validation import sentence_of
 from plimsoll.rundir.events import Event, read_events
 from plimsoll.rundir.facts import RUN_FORMAT, RunFacts, Summary
 from plimsoll.rundir.names import (
@@ -200,6 +199,8 @@ def _model(path: Path, model: type[_Model]) -> _Model | None:
     try:
         return model.model_validate(value)
     except ValidationError as error:
+        from plimsoll.common.validation import sentence_of  # loads YAML, too
+
         raise DamagedFileError(f"{path}: {printable(sentence_of(error))}") from None
 
 

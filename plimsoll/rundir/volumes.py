@@ -21,10 +21,11 @@ _Count = Annotated[int, Field(ge=0, le=1 << 62)]
 _Threads = Annotated[int, Field(ge=1, le=1 << 20)]
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Times = dict[Figure, _Number | None]
+_STRICT = ConfigDict(extra="ignore", frozen=True, strict=True, defer_build=True)
 
 
 class _Cell(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+    model_config = _STRICT
 
     def as_json(self) -> dict[str, Any]:
         """Return the cell as it is kept and printed."""
@@ -156,7 +157,7 @@ class VolumeRound(BaseModel):
     `iops`.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+    model_config = _STRICT
 
     volume: str
     filling: str

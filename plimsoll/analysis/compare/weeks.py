@@ -15,9 +15,9 @@ from plimsoll.analysis.compare.comparison import EXIT_CODES, Progress
 from plimsoll.analysis.compare.decision import Outcome, overall
 from plimsoll.analysis.compare.gates import RATIO
 from plimsoll.analysis.evidence.sides import OpenedSide, open_sides
+from plimsoll.analysis.statistics.percentiles import COARSE
 from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.analysis.statistics.standardised import (
-    COARSE,
     DAY_HOURS,
     HOUR_NS,
     LEAST_IN_CELL,

@@ -479,11 +479,7 @@ SUBJECTS = (
 
 
 _DRAWN = [
-    re.compile(pattern, re.DOTALL)
-    for subject in SUBJECTS
-    for row in subject.rows
-    for pattern in (row.column, row.beside)
-    if pattern
+    pattern for subject in SUBJECTS for row in subject.rows for pattern in (row.column, row.beside) if pattern
 ]
 
 
@@ -505,4 +501,4 @@ def counters_of(run: RunDirectory) -> HostCounters:
 
 def _is_shown(name: str) -> bool:
     named = name == ARC_HITS or is_pool_work(name)
-    return named or any(each.fullmatch(name) for each in (LATENCY, *_DRAWN))
+    return named or any(re.fullmatch(each, name, re.DOTALL) for each in (LATENCY.pattern, *_DRAWN))

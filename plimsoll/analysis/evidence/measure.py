@@ -177,7 +177,6 @@ def _phases(
 ) -> dict[str, RunPhase]:
     events = directory.events
     missing, units = failures_of(events, directory.facts.timeout_us), Measures.of(events).units
-    names = {number: directory.route_name(number) for number in np.unique(columns["route"]).tolist()}
     response_us, route, failures = (columns[name] for name in ("response_us", "route", "failures"))
     chosen = {WHOLE: np.ones(len(route), dtype=np.bool_)}
     if busy:
@@ -189,7 +188,7 @@ def _phases(
         failed = failures_in(missing, name, busy)
         steps = measured_steps(measures, failed, units)
         for number, times in _by_route(response_us[mask], route[mask], failures[mask]):
-            steps.setdefault(names[number], timed_step(times, number))
+            steps.setdefault(directory.route_name(number), timed_step(times, number))
         response = Sample.of_times(Times.of(response_us[mask], failures[mask]))
         phases[name] = RunPhase(
             requests=response.n,

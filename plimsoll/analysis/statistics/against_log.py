@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.percentiles import PERCENTILES, FailedTimes, Microseconds, Sample
+from plimsoll.analysis.statistics.percentiles import COARSE, PERCENTILES, FailedTimes, Microseconds, Sample
 from plimsoll.analysis.statistics.requests import CountedRequests
-from plimsoll.analysis.statistics.standardised import COARSE
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.read import RunDirectory

@@ -18,6 +18,7 @@ Microseconds = NDArray[np.unsignedinteger[Any]]
 # Stands for the time of a failure whose time-out is not known: slower than every answer.
 NEVER_US = 0xFFFF_FFFF
 MILLION = 1_000_000
+COARSE = 10  # times what durations are multiples of: below, a ratio of two times is of the rounding
 # Percentiles in millionths, since binary fractions cannot hold 0.999 exactly.
 PERCENTILES = {
     "p50": 500_000,
@@ -337,7 +338,8 @@ class Condensed(OrderStatistics):
 
 def _curve_of(n: int) -> list[int]:
     """Return which of `n` values a curve shows, counted from the largest, which is 1 and comes last."""
-    return np.unique(np.rint(np.geomspace(1, n, _CURVE_POINTS)).astype(np.int64))[::-1].tolist() if n else []
+    ranks = np.rint(np.geomspace(1, n, _CURVE_POINTS)).astype(np.int64).tolist() if n else []
+    return sorted(set(ranks), reverse=True)
 
 
 class Groups:

@@ -33,7 +33,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES, Microseconds, fewest
+from plimsoll.analysis.statistics.percentiles import COARSE, MILLION, PERCENTILES, Microseconds, fewest
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 
@@ -43,7 +43,6 @@ Floats = NDArray[np.float64]
 QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
 LEAST_IN_CELL = 10  # requests a side: one request that stands for a thousand would be the tail by itself
 LEAST_KEPT = 0.8  # of the requests of either side: of fewer, the mix is another site's
-COARSE = 10  # times what its durations are multiples of: below, a ratio of two times is of the rounding
 REPLICATES = 1000
 _SEED = 20_090_601
 _BINS_A_FACTOR_E = 1000  # of the bootstrap: a thousandth of a factor e, 0.1 %

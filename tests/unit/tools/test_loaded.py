@@ -1,8 +1,9 @@
-"""The help of a command is there at once: it loads nothing that only the work itself needs."""
+"""The help of a command loads nothing that only its work needs; nor does a report what only others need."""
 
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from plimsoll.cli import GROUPS, main
 from plimsoll.common.config import ENGINE
 from plimsoll.scenarios import MODULES, find_scenario
+from tests.support.programs import FIXTURES
 
 MOST_MODULES = 200  # click alone takes 110 of Python's own
 HEAVY = {
@@ -27,11 +29,16 @@ WITH_SETTINGS = [
     ),
 ]
 MOST_WITH_SETTINGS = 300
+ONE_RUN = FIXTURES / "run-go"
+ONLY_OTHERS = {
+    *("numpy.ma", "numpy.random", "plotly", "scipy", "tomllib", "yaml"),
+    *("plimsoll.analysis.statistics.standardised", "plimsoll.common.validation"),
+}
 PROGRAM = """
 import sys
 from plimsoll.cli import main
 try:
-    main(sys.argv[1:] + ["--help"])
+    main(sys.argv[1:])
 except SystemExit as ended:
     assert not ended.code
 print("loaded", *sys.modules)
@@ -60,7 +67,17 @@ def all_helps() -> Iterator[list[str]]:
     "words", [pytest.param(words, id=" ".join(words) or "plimsoll") for words in all_helps()]
 )
 def test_the_help_loads_nothing_heavy(words: list[str]) -> None:
+    modules = loaded(*words, "--help")
+    assert HEAVY.intersection(modules) <= ({"pydantic", "yaml"} if words in WITH_SETTINGS else set())
+    assert len(modules) < (MOST_WITH_SETTINGS if words in WITH_SETTINGS else MOST_MODULES)
+
+
+def test_the_report_on_one_run_loads_nothing_that_only_others_need(tmp_path: Path) -> None:
+    modules = loaded("report", str(ONE_RUN), "--out", str(tmp_path / "report.html"))
+    assert not ONLY_OTHERS.intersection(modules)
+
+
+def loaded(*words: str) -> list[str]:
+    """Return the modules that the command of these words has loaded when it ends."""
     ran = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=True)
-    loaded = ran.stdout.splitlines()[-1].split()[1:]
-    assert HEAVY.intersection(loaded) <= ({"pydantic", "yaml"} if words in WITH_SETTINGS else set())
-    assert len(loaded) < (MOST_WITH_SETTINGS if words in WITH_SETTINGS else MOST_MODULES)
+    return ran.stdout.splitlines()[-1].split()[1:]
