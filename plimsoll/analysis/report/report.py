@@ -1,6 +1,8 @@
 """`plimsoll report`: run directories become one page."""
 
+import gc
 import json
+import os
 from pathlib import Path
 
 import click
@@ -10,11 +12,15 @@ from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar
 from plimsoll.common.units import counted
 
+_MOST_UNCOLLECTED = 50_000  # new objects: nearly all of them are modules and templates, which stay
+
 
 def _formats(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[str]:
+    if value is None:
+        return []
     from plimsoll.analysis.page.shell import FORMATS
 
-    wanted = [] if value is None else [part.strip() for part in value.split(",")]
+    wanted = [part.strip() for part in value.split(",")]
     if strange := [part for part in wanted if part not in FORMATS]:
         raise click.BadParameter(
             f"{printable(strange[0])!r} is not a format; there are {' and '.join(FORMATS)}"
@@ -63,6 +69,8 @@ def report(
 
     Exit codes: 0 the report is written; 2 wrong usage, or there is no run that can be read.
     """  # noqa: D301 \b is click's: keep these lines as they are
+    gc.set_threshold(_MOST_UNCOLLECTED)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read as numpy loads: more would only spin
     from plimsoll.analysis.page.shell import draw_pictures
     from plimsoll.analysis.report.making import make_report
 
