@@ -200,8 +200,8 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     \b
     Examples:
-        plimsoll completion bash >> ~/.bash_completion
-        plimsoll completion zsh >> ~/.zshrc
+        plimsoll completion bash > plimsoll.bash   # in ~/.bashrc: source plimsoll.bash
+        plimsoll completion zsh > plimsoll.zsh     # in ~/.zshrc: source plimsoll.zsh
         plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish
 
     Exit codes: 0 done; 2 wrong usage.

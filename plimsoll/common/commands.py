@@ -16,7 +16,6 @@ progress_option = click.option(
     default=None,
     help="Show a progress bar on standard error. Default: when that is a terminal.",
 )
-quiet_option = click.option("--quiet", is_flag=True, help="Print nothing unless something is wrong.")
 yes_option = click.option("--yes", is_flag=True, help="Ask no questions.")
 
 

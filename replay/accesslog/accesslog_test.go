@@ -311,7 +311,7 @@ func TestCompileNamesAllMistakesAtOnce(t *testing.T) {
 		want []string
 	}{
 		{"nothing", Spec{}, []string{"it is empty: give a preset (AWSALB, "}},
-		{"a name that is no preset", Spec{Log: "apache"}, []string{"neither a preset (AWSALB, AWSELB, "}},
+		{"a name that is not a preset", Spec{Log: "apache"}, []string{"neither a preset (AWSALB, AWSELB, "}},
 		{"a preset with a typo", Spec{Log: "combinde"}, []string{"it is not a preset: did you mean COMBINED?"}},
 		{"one of two that are alike", Spec{Log: "VCOMMN"}, []string{"did you mean VCOMMON?"}},
 		{

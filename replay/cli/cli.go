@@ -49,7 +49,7 @@ func IsTerminal(w io.Writer) bool {
 type Progress struct {
 	bar     *progressbar.ProgressBar
 	say     func(line string)
-	percent func(done int64) string // the line where there is no better one
+	percent func(done int64) string // the default of what a line says
 	next    time.Time               // when the next line is due
 }
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from plimsoll.analysis.exchange.accesslog import accesslog
-from plimsoll.analysis.exchange.formats import FORMATS
-from plimsoll.analysis.exchange.options import run_options
+from plimsoll.analysis.exchange.options import FORMATS, run_options
 from plimsoll.common.commands import CommandGroup, json_option, out_option, progress_option
 from plimsoll.common.files import STDOUT
 from plimsoll.common.hostile import printable

@@ -6,7 +6,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from plimsoll.analysis.exchange.csvfile import Prepare
-from plimsoll.analysis.exchange.formats import FORMATS
+from plimsoll.analysis.exchange.options import FORMATS
 from plimsoll.common.errors import OutputError
 from plimsoll.common.files import STDOUT, open_output
 from plimsoll.common.hostile import printable

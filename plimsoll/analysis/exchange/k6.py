@@ -68,7 +68,7 @@ def import_k6(
     """Write a run directory into `results` from `path`: `k6 run --out json=FILE` or `csv=FILE`, gzip or not.
 
     `target` is the base URL to note (k6 does not write it), `timeout_s` k6's time-out. `advance` is called
-    with the bytes read since its last call. Raises ImportingError if there is no sample in `path`,
+    with the bytes read since its last call. Raises ImportingError if `path` has no sample,
     OutputError if the run directory cannot be written.
     """
     reader = K6Reader(read_file_lines(path, advance))

@@ -1,8 +1,8 @@
-"""The options that all imports share."""
+"""What the commands of this package offer: the options that all imports share, the formats of an export."""
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -35,3 +35,19 @@ def _plain(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
     if 0 < len(name) <= 60 and name.isascii() and name.replace("-", "").replace("_", "").isalnum():
         return name
     raise click.BadParameter("use letters, digits, '-' and '_'", ctx, parameter)
+
+
+class Format(NamedTuple):
+    """`holds` completes the help of `--to`; `prepare` says where the format's `Prepare` is."""
+
+    holds: str
+    prepare: str
+
+
+# What writes one is loaded when it is asked for.
+FORMATS = {
+    "csv": Format("a row a request", "csvfile:CSV"),
+    "parquet": Format("a row a request, in typed columns", "parquetfile:prepare"),
+    "hdr": Format("an HdrHistogram interval log", "hdrlog:HDR"),
+    "prometheus": Format("the run's figures", "prometheus:prepare"),
+}

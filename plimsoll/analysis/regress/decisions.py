@@ -1,4 +1,4 @@
-"""What somebody decides: a new baseline, changes that are accepted, and what is no longer expected."""
+"""Decisions of the user: a new baseline, accepted changes, and what is no longer expected."""
 
 import getpass
 import os
@@ -88,7 +88,7 @@ class DecisionOptions:
             last_nights = [each.name for name in experiments for each in history.nights(name)][-5:]
             has = ", ".join(printable(each, 80) for each in last_nights) or "none"
             raise SettingsError(
-                f"--set-baseline {printable(night, 80)}: there is no such night; the last are: {has}"
+                f"--set-baseline {printable(night, 80)}: this night does not exist; the last ones are: {has}"
             )
 
     def _drop(self, history: HistoryStore, experiments: Sequence[str]) -> None:

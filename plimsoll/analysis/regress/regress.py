@@ -143,9 +143,8 @@ def regress(
         message_subject,
         overall,
     )
-    from plimsoll.analysis.regress.outbox import announce, deliver
     from plimsoll.analysis.regress.page import history_page
-    from plimsoll.analysis.regress.store import open_history
+    from plimsoll.analysis.regress.store import announce, deliver, open_history
     from plimsoll.analysis.regress.tonight import judge_last_night
 
     need_otava()

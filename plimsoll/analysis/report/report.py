@@ -67,7 +67,7 @@ def report(
 
     A folder of run directories stands for those in it. DIR can also be a file that plimsoll fileio wrote.
 
-    Exit codes: 0 the report is written; 2 wrong usage, or there is no run that can be read.
+    Exit codes: 0 the report is written; 2 wrong usage, or no run can be read.
     """  # noqa: D301 \b is click's: keep these lines as they are
     gc.set_threshold(_MOST_UNCOLLECTED)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read as numpy loads: more would only spin

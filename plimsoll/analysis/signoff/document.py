@@ -61,7 +61,7 @@ class SignOffOptions:
 
 @dataclass(frozen=True)
 class SignOff:
-    """The comparison, the content of signoff.json, the sum on every page; why there is no PDF, or None."""
+    """The comparison, the content of signoff.json, the sum on every page; why the PDF is missing, or None."""
 
     found: Comparison
     data: dict[str, object]
@@ -160,7 +160,7 @@ def _signoff_json(
 
 
 def _print_page(folder: Path, scratch: Path, digits: str) -> str | None:
-    """Print the page with the checksum `digits`. Return why there is no PDF, or None."""
+    """Print the page with the checksum `digits`. Return why the PDF is missing, or None."""
     pdf = folder / PDF
     try:
         print_pdf(folder / PAGE, pdf, scratch)

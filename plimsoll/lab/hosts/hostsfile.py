@@ -112,7 +112,7 @@ def choose_hosts(file: Path | None, names: Sequence[str], groups: Sequence[str])
         except ValueError as error:
             problems.append(f"--host {text}: {error}")
         else:
-            if host.name in hosts:  # the same machine by another port: told apart by what was typed
+            if host.name in hosts:  # the same machine by another port: named as it was typed
                 host = host.model_copy(update={"name": text})
             hosts[host.name] = host
     if problems:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from plimsoll.common.commands import CommandGroup, json_option, out_option, quiet_option
+from plimsoll.common.commands import CommandGroup, json_option, out_option
 from plimsoll.common.errors import SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.lab.steps.step import LocalStep, as_shell
@@ -229,7 +229,7 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
 @click.option(
     "--timer", is_flag=True, help="For the timer and cron: do not repeat a night that has been run."
 )
-@quiet_option
+@click.option("--quiet", is_flag=True, help="Print nothing unless something is wrong.")
 @_options
 @click.pass_context
 def now(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | None, as_json: bool) -> None:

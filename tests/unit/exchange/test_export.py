@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from plimsoll.analysis.evidence.measure import measure_figures
 from plimsoll.analysis.exchange import parquetfile
 from plimsoll.analysis.exchange.csvfile import COLUMNS
-from plimsoll.analysis.exchange.formats import FORMATS
+from plimsoll.analysis.exchange.options import FORMATS
 from plimsoll.analysis.exchange.prometheus import Gauges, prometheus_text, text
 from plimsoll.cli import main
 from plimsoll.rundir.read import RunDirectory

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.regress import outbox
+from plimsoll.analysis.regress import store
 from plimsoll.common import notify
 from tests.support.comparable import regress, write_night
 
@@ -202,7 +202,7 @@ def test_a_message_whose_sender_was_killed_is_sent_once_more(
         regress(*unjudged)
     regress(unjudged[0])
     assert hook.bodies == [], "it may still be on its way"
-    monkeypatch.setattr(outbox, "DEAD_AFTER_S", 0.0)
+    monkeypatch.setattr(store, "DEAD_AFTER_S", 0.0)
     for _ in range(2):
         regress(unjudged[0])
     assert len(hook.bodies) == 1

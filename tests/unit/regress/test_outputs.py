@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from plimsoll.analysis.regress import changes, judge, judgement, outbox, tonight
+from plimsoll.analysis.regress import changes, judge, judgement, store, tonight
 from plimsoll.analysis.regress.judgement import STALE_AFTER_S, Judgement, SeriesResult
 from plimsoll.analysis.regress.page import trend_charts
 from plimsoll.analysis.regress.store import open_history
@@ -217,7 +217,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"(p 10⁻⁴ or less, or {changes.RECENT} nights)" if changes.MENDED_P == 1e-4 else "?",
         f"began over {STALE_AFTER_S / 3600:g} hours ago",
         f"show the last {judgement.LAST_DECISIONS}, page and JSON all",
-        f"{outbox.MOST_ATTEMPTS} times at most",
+        f"{store.MOST_ATTEMPTS} times at most",
         f"It has {notify.TIMEOUT_S:g} s",
     ):
         assert says in TEXT

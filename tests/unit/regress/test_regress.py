@@ -120,7 +120,7 @@ def test_news_is_not_lost_with_whoever_found_it(quiet: Lab, monkeypatch: pytest.
 
     lab = quiet
     with monkeypatch.context() as patch:
-        patch.setattr("plimsoll.analysis.regress.outbox.announce", killed)
+        patch.setattr("plimsoll.analysis.regress.store.announce", killed)
         while lab.night(*lab.notify, nvme=2.0)[0] != 137:
             assert lab.number < 40
     assert lab.night(*lab.notify, nvme=2.0)[0] == 1
@@ -324,7 +324,7 @@ def test_a_baseline_that_is_no_night_is_refused(tmp_path: Path) -> None:
     lab.night()
     result = regress(lab.history, "--set-baseline", "yesterday")
     assert result.exit_code == 2
-    assert "the last are: nightly-20260101T020000Z" in result.stderr
+    assert "the last ones are: nightly-20260101T020000Z" in result.stderr
 
 
 def test_without_otava_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
