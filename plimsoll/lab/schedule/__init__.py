@@ -229,10 +229,9 @@ def status(ctx: click.Context, name: str | None, state: Path | None, as_json: bo
 @click.option(
     "--timer", is_flag=True, help="For the timer and cron: do not repeat a night that has been run."
 )
-@click.option("--quiet", is_flag=True, help="Print nothing unless something is wrong.")
 @_options
 @click.pass_context
-def now(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | None, as_json: bool) -> None:
+def now(ctx: click.Context, name: str, timer: bool, state: Path | None, as_json: bool) -> None:
     """Run one night now: the experiment, or the rest of an interrupted one; then plimsoll regress.
 
     \b
@@ -240,8 +239,8 @@ def now(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | N
         plimsoll schedule now nightly
         plimsoll schedule now nightly --json
 
-    The timer and cron call this. If you call it, it is an extra night. It is skipped while another night
-    runs.
+    The timer and cron call this with --timer; under cron it then prints only what is wrong, since cron
+    mails whatever is printed. If you call it, it is an extra night. It is skipped while another night runs.
 
     Exit codes, as for plimsoll regress: 0 nothing is worse, or it was skipped; 1 something is worse; 2 you
     must correct something first; 3 it cannot be judged yet, or the experiment did not finish.
@@ -250,7 +249,9 @@ def now(ctx: click.Context, name: str, timer: bool, quiet: bool, state: Path | N
     from plimsoll.lab.schedule.night import run_night
 
     place = schedule_folders(state)
-    done = run_night(read_schedule(place, name), place, timer)
+    installed = read_schedule(place, name)
+    done = run_night(installed, place, timer)
+    quiet = timer and installed.kind == "cron"  # which mails whatever is printed
     code = 0 if done is None or done.exit is None else done.exit
     if as_json:
         click.echo(json.dumps({"name": name, "night": done and done.model_dump(mode="json")}, indent=2))

@@ -130,8 +130,7 @@ def read_schedule(place: ScheduleFolders, name: str) -> Schedule:
 
 def night_command(schedule: Schedule, place: ScheduleFolders) -> list[str]:
     """Return the command that systemd and cron call. Pure."""
-    words = [*schedule.program, "schedule", "now", schedule.name, "--state", str(place.state), "--timer"]
-    return [*words, "--quiet"] if schedule.kind == "cron" else words
+    return [*schedule.program, "schedule", "now", schedule.name, "--state", str(place.state), "--timer"]
 
 
 def unit_texts(schedule: Schedule, place: ScheduleFolders) -> dict[Path, str]:

@@ -182,7 +182,7 @@ def _examples() -> dict[str, str]:
     return {
         "plimsoll-quiet.service": timers.service_unit("quiet", COMMAND, True),
         "plimsoll-quiet.timer": timer,
-        "crontab": "\n".join(timers.crontab_lines(NIGHTS, [*COMMAND, "--quiet"], True)) + "\n",
+        "crontab": "\n".join(timers.crontab_lines(NIGHTS, COMMAND, True)) + "\n",
     }
 
 
