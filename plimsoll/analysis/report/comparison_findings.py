@@ -92,14 +92,15 @@ def comparison_section(
     )
 
 
-def count_doubts(scenarios: Sequence[ScenarioRuns], found: Sequence[Finding]) -> int:
-    """Return how many grave reasons there are not to trust what the runs say beside one another.
+def count_doubts(scenario: ScenarioRuns, found: Sequence[Finding], metric: str) -> int:
+    """Return how many grave reasons there are not to trust what a scenario's runs say of `metric`.
 
-    `found` are the findings on all runs together. A limit that a run broke does not count: it is a result.
+    `found` are the findings on all runs together. What is wrong with the runs of another scenario does not
+    count; nor does a limit that a run broke: it is a result.
     """
-    runs = [run for scenario in scenarios for run in scenario.runs]
-    every = (*found, *(one for run in runs for one in run.findings))
-    return len({one.sentence for one in every if one.level == Severity.BAD})
+    on_scenario = [one for one in found if one.scenario in (None, scenario.name)]
+    every = (*on_scenario, *(one for run in scenario.runs for one in run.findings))
+    return len({one.sentence for one in every if one.bars(metric)})
 
 
 def _emulated(runs: Sequence[ReportRun]) -> list[Finding]:

@@ -14,7 +14,6 @@ from plimsoll.analysis.report.charts import chart_section, run_chart_section
 from plimsoll.analysis.report.comparison_findings import (
     check_comparison,
     comparison_section,
-    count_doubts,
     find_unfinished,
 )
 from plimsoll.analysis.report.measured_run import ReportRun
@@ -123,11 +122,6 @@ class Report:
         """The findings on all runs together."""
         return check_comparison(self.scenarios, self.compared, self.unreadable)
 
-    @cached_property
-    def doubts(self) -> int:
-        """Grave reasons not to trust what the runs say beside one another."""
-        return count_doubts(self.scenarios, self.findings_on_all)
-
     @property
     def fileio(self) -> list[MatrixCell]:
         """The cells of sysbench's matrix."""
@@ -141,7 +135,7 @@ class Report:
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
         factors = factors_json(self.compared)
-        answers = answers_json(self.compared, self.doubts)
+        answers = answers_json(self.compared, self.findings_on_all)
         return {
             "format": 1,
             "runs": [run.as_json() for run in self.runs],
@@ -164,7 +158,7 @@ class Report:
         for run in self.runs:
             about = scripted_line(run)
             said += [run.one_line(), *([f"  {about}"] if about else []), *measure_lines(run)]
-        said += answer_lines(self.compared, self.doubts)
+        said += answer_lines(self.compared, self.findings_on_all)
         said += [*self.sentences(), *slow_window_lines(self.stalls), *map(against_log_sentence, self.held)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
 
@@ -181,7 +175,7 @@ class Report:
 
 # What a page begins with; where its only run is gravely in doubt, the warnings stand above even this.
 FIRST: list[Callable[[Report], Iterable[Section]]] = [
-    lambda report: answers(report.compared, report.doubts),
+    lambda report: answers(report.compared, report.findings_on_all),
     lambda report: [
         headline(run, report.findings[run.number]) for run in report.runs if len(report.runs) == 1
     ],

@@ -150,6 +150,20 @@ def test_the_page_says_first(tmp_path: Path, write: Write, says: list[str]) -> N
         assert re.search(pattern, big), found
 
 
+def test_only_the_answer_whose_runs_are_in_doubt_is_in_doubt(tmp_path: Path) -> None:
+    """One run of the replay was late: that says nothing of what an article took to save."""
+    doubtful(tmp_path)
+    write_scripted_experiment(tmp_path, ["save-article"], 4)
+    found = CliRunner().invoke(main, ["report", "--json", str(tmp_path)])
+    doubts = {each["scenario"]: each["grave_warnings"] for each in json.loads(found.stdout)["answers"]}
+    assert doubts["replay"] > 0
+    assert doubts["save-article"] == 0
+    assert (
+        "save-article: Faster: nvme-mirror (clear"
+        in CliRunner().invoke(main, ["report", str(tmp_path)]).stdout
+    )
+
+
 def write_failing(path: Path, backend: str, repeat: int, every: int) -> None:
     table = records(12_000, total_us=20_000 + repeat)
     table["status"][::every] = 503

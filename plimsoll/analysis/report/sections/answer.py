@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.sides import RunPlace, find_order
 from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
+from plimsoll.analysis.report.comparison_findings import count_doubts
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import (
     AMONG,
@@ -30,25 +32,24 @@ _P50 = PERCENTILES["p50"]
 _OfRun = dict[int, tuple[float, bool]]  # by the run's number: its figure, and whether it is but a lower bound
 
 
-def answers(compared: Sequence[ScenarioFigures], doubts: int) -> list[Section]:
+def answers(compared: Sequence[ScenarioFigures], found: Sequence[Finding]) -> list[Section]:
     """Return the answer of each scenario that ran on several backends.
 
-    `doubts` is how many grave warnings say that the figures are not to be trusted.
+    `found` are the findings on all runs together; the grave ones put an answer in doubt where they reach it.
     """
-    found = [each for figures in compared if (each := rank_backends(figures))]
-    return [_answer(each, doubts) for each in found]
+    return [_answer(each) for figures in compared if (each := rank_backends(figures, found))]
 
 
-def answer_lines(compared: Sequence[ScenarioFigures], doubts: int) -> list[str]:
+def answer_lines(compared: Sequence[ScenarioFigures], found: Sequence[Finding]) -> list[str]:
     """Return the same for the terminal (hostile), a line a scenario."""
-    found = [(each, stands) for each in compared if (stands := rank_backends(each))]
+    ranked = [(each, stands) for each in compared if (stands := rank_backends(each, found))]
     several = len(compared) > 1
-    return [(f"{each.scenario.name}: " if several else "") + _in_a_line(one, doubts) for each, one in found]
+    return [(f"{each.scenario.name}: " if several else "") + _in_a_line(stands) for each, stands in ranked]
 
 
-def answers_json(compared: Sequence[ScenarioFigures], doubts: int) -> list[dict[str, object]]:
+def answers_json(compared: Sequence[ScenarioFigures], found: Sequence[Finding]) -> list[dict[str, object]]:
     """Return what `--json` prints of the answers."""
-    return [_json(each, doubts) for figures in compared if (each := rank_backends(figures))]
+    return [_json(each) for figures in compared if (each := rank_backends(figures, found))]
 
 
 @dataclass(frozen=True)
@@ -118,60 +119,64 @@ class Subject:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The backends of a scenario, the best first; `leads` are over each of those that have a figure."""
+    """The backends of a scenario, the best first; `leads` are over each of those that have a figure.
+
+    `doubts` is how many grave warnings say that the figures are not to be trusted.
+    """
 
     figures: ScenarioFigures
     subject: Subject
     standings: list[RankedBackend]
     leads: list[Lead]
+    doubts: int
 
 
-def _answer(stands: Ranking, doubts: int) -> Section:
+def _answer(stands: Ranking) -> Section:
     nearest = stands.leads[0] if stands.leads else None
     # The nearest, which decides, and the one that is farthest off: often that which is to be replaced.
     told = [stands.leads[at] for at in sorted({0, len(stands.leads) - 1})] if stands.leads else []
     big = [
-        _faster(stands, nearest, doubts),
-        *(_how_much(stands, lead, doubts) for lead in told),
-        _how_sure(stands, nearest, doubts),
+        _faster(stands, nearest),
+        *(_how_much(stands, lead) for lead in told),
+        _how_sure(stands, nearest),
     ]
     return Section(
         title=f"Which backend is faster{stands.figures.scenario.title_end}: {_what(stands)}",
-        sentences=[Sentence(_sentence(stands, doubts))],
+        sentences=[Sentence(_sentence(stands))],
         figures=big,
         caption=_CAPTION,
         layout="answer",
     )
 
 
-def _faster(stands: Ranking, nearest: Lead | None, doubts: int) -> HeadlineFigure:
+def _faster(stands: Ranking, nearest: Lead | None) -> HeadlineFigure:
     """Return the name of the best backend where that is clear, and else that it is not."""
     best = stands.standings[0]
-    if nearest and nearest.outcome == "clear" and not doubts:
+    if nearest and nearest.outcome == "clear" and not stands.doubts:
         return HeadlineFigure(
             "faster", best.backend.called, _level(stands, best), first=True, colour=best.backend.colour
         )
     unclear = nearest is not None and nearest.outcome == "not clear"
-    value = "in doubt" if doubts else "no clear winner" if unclear else "not known"
+    value = "in doubt" if stands.doubts else "no clear winner" if unclear else "not known"
     return HeadlineFigure(
         "faster", value, f"{best.backend.called} is ahead: {_level(stands, best)}", first=True
     )
 
 
-def _how_much(stands: Ranking, lead: Lead, doubts: int) -> HeadlineFigure:
+def _how_much(stands: Ranking, lead: Lead) -> HeadlineFigure:
     first, other = stands.standings[0].backend.called, lead.other.backend.called
     limits = f"; {_limits(lead)} at 95 %" if _limits(lead) else ""
-    faint = bool(doubts) or lead.outcome != "clear"
+    faint = bool(stands.doubts) or lead.outcome != "clear"
     name, as_much = (
         (f"{other} takes", "as long") if stands.subject.is_time else (f"{first} has", f"as much as {other}")
     )
     return HeadlineFigure(name, _times(lead), f"{as_much}: {_level(stands, lead.other)}{limits}", faint=faint)
 
 
-def _how_sure(stands: Ranking, lead: Lead | None, doubts: int) -> HeadlineFigure:
+def _how_sure(stands: Ranking, lead: Lead | None) -> HeadlineFigure:
     """Return how sure it is that the best backend is before the nearest."""
-    if doubts:
-        return HeadlineFigure("how sure", "not at all", f"{counted(doubts, 'grave warning')} below")
+    if stands.doubts:
+        return HeadlineFigure("how sure", "not at all", f"{counted(stands.doubts, 'grave warning')} below")
     if lead is None:
         return HeadlineFigure("how sure", "not at all", "failures have no time")
     best, other = stands.standings[0].backend.called, lead.other.backend.called
@@ -192,7 +197,7 @@ def _how_sure(stands: Ranking, lead: Lead | None, doubts: int) -> HeadlineFigure
     return HeadlineFigure(name, "clear" if clear else "not sure", f"{_chance(lead)}; {runs}", faint=not clear)
 
 
-def _sentence(stands: Ranking, doubts: int) -> str:
+def _sentence(stands: Ranking) -> str:
     subject, best = stands.subject, stands.standings[0]
     parts = [f"{_figure(stands, best)} on {best.backend.called}"]
     for other in stands.standings[1:]:
@@ -208,16 +213,16 @@ def _sentence(stands: Ranking, doubts: int) -> str:
     if failed := [one for one in stands.standings if one.failed]:
         named = [f"{one.failed} of {counted(one.runs, 'run')} on {one.backend.called}" for one in failed]
         text += f" It is a failure's in {listed(named)}, and so at least that."
-    if doubts:
-        says = "says" if doubts == 1 else "say"
-        text += f" {counted(doubts, 'grave warning')} below {says} why not to trust it."
+    if stands.doubts:
+        says = "says" if stands.doubts == 1 else "say"
+        text += f" {counted(stands.doubts, 'grave warning')} below {says} why not to trust it."
     return text
 
 
-def _in_a_line(stands: Ranking, doubts: int) -> str:
+def _in_a_line(stands: Ranking) -> str:
     nearest = stands.leads[0] if stands.leads else None
-    faster, sure = _faster(stands, nearest, doubts), _how_sure(stands, nearest, doubts)
-    return f"Faster: {faster.value} ({sure.value}: {sure.below}). {_sentence(stands, doubts)}"
+    faster, sure = _faster(stands, nearest), _how_sure(stands, nearest)
+    return f"Faster: {faster.value} ({sure.value}: {sure.below}). {_sentence(stands)}"
 
 
 def _what(stands: Ranking, as_begin: bool = False) -> str:
@@ -268,13 +273,13 @@ def _chance(lead: Lead) -> str:
     return f"if both were equal, a gap this large would occur in {often} experiments"
 
 
-def _json(stands: Ranking, doubts: int) -> dict[str, object]:
+def _json(stands: Ranking) -> dict[str, object]:
     return {
         "scenario": stands.figures.scenario.name,
         "of": stands.subject.name,
         "phase": stands.subject.phase,
         "unit": stands.subject.unit,
-        "grave_warnings": doubts,
+        "grave_warnings": stands.doubts,
         "backends": [
             {
                 "backend": one.backend.name,
@@ -299,7 +304,7 @@ def _json(stands: Ranking, doubts: int) -> dict[str, object]:
     }
 
 
-def rank_backends(figures: ScenarioFigures) -> Ranking | None:
+def rank_backends(figures: ScenarioFigures, on_all: Sequence[Finding]) -> Ranking | None:
     """Return where the backends stand.
 
     None of one backend, of more than a figure shows, where fewer than two have a figure, and in an experiment
@@ -321,7 +326,8 @@ def rank_backends(figures: ScenarioFigures) -> Ranking | None:
     standings.sort(key=lambda one: (one.failed > 0, sign * (one.level or math.inf)))
     best, others = standings[0], [each for each in standings[1:] if each.values]
     leads = [] if best.failed else [_lead(best, each, sign, len(standings)) for each in others]
-    return Ranking(figures, subject, standings, leads)
+    metric = subject.name if subject.is_percentile else f"measure {subject.name}"
+    return Ranking(figures, subject, standings, leads, count_doubts(figures.scenario, on_all, metric))
 
 
 def _standing(backend: BackendRuns, of_run: _OfRun) -> RankedBackend:
