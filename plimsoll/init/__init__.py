@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import click
 
-from plimsoll.common.commands import json_option
+from plimsoll.common.commands import json_option, out_option
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import parse_duration_s
@@ -35,13 +35,12 @@ _QUESTIONS = {
 @click.option("--duration", metavar="TIME", help=_QUESTIONS["--duration"])
 @click.option("--limits", metavar="LIMITS", help=_QUESTIONS["--limits"])
 @click.option("--name", default="move", show_default=True, help="Name of the experiment.")
-@click.option(
-    "--folder",
-    metavar="DIR",
+@out_option(
+    "DIR",
+    "Folder to write both files into.",
     default=".",
     show_default=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write both files into.",
 )
 @click.option("--no-probe", is_flag=True, help="Do not check whether log, site and folders exist.")
 @json_option
@@ -52,7 +51,7 @@ def init(
     duration: str | None,
     limits: str | None,
     name: str,
-    folder: Path,
+    out: Path,
     no_probe: bool,
     as_json: bool,
 ) -> None:
@@ -63,7 +62,7 @@ def init(
         plimsoll init --log examples/access.log --site 'http://127.0.0.1:8080 http://127.0.0.1:8081' \\
             --disks 'old new' --duration 2h --limits '10% 800ms'
         plimsoll init --log examples/access.log --site own --disks 'sata=/rust/lab nvme=/tank/lab' \\
-            --duration 10h --limits 10% --folder build --no-probe
+            --duration 10h --limits 10% --out build --no-probe
 
     `plimsoll check` accepts what it writes. Each answer is also a flag; questions without a flag are
     asked on the terminal. Existing files are never overwritten: nothing is then asked or written.
@@ -83,7 +82,7 @@ def init(
     )
     from plimsoll.init.experiment import Answers, Lengths, estimate_s, lengths, write_experiment
 
-    _refuse_existing(folder)
+    _refuse_existing(out)
     asker = _Asker(
         {"--log": log, "--site": site, "--disks": disks, "--duration": duration, "--limits": limits}
     )
@@ -111,7 +110,7 @@ def init(
     limits_answer = asker.ask("--limits", parse_limits, LIMITS)
     asker.refuse_wrong()
     assert duration_answer and duration_answer[1] and limits_answer  # noqa: S101 refused otherwise
-    write_experiment(folder, make_answers(duration_answer[0], limits_answer), duration_answer[1], as_json)
+    write_experiment(out, make_answers(duration_answer[0], limits_answer), duration_answer[1], as_json)
 
 
 class _Asker:
@@ -176,5 +175,5 @@ def _refuse_existing(folder: Path) -> None:
     if there:
         is_there = "exists" if len(there) == 1 else "exist"
         raise OutputError(
-            f"{' and '.join(there)} {is_there}, and nothing is overwritten: choose another --folder"
+            f"{' and '.join(there)} {is_there}, and nothing is overwritten: choose another --out"
         )

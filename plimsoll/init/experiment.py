@@ -293,6 +293,6 @@ def _write_new(path: Path, text: str) -> None:
         with open_replacement(path, only_new=True, parents=True) as file:
             file.write(text.encode())
     except FileExistsError:
-        raise OutputError(f"{path} exists, and nothing is overwritten: choose another --folder") from None
+        raise OutputError(f"{path} exists, and nothing is overwritten: choose another --out") from None
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}; choose another --folder") from None
+        raise OutputError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None

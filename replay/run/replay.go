@@ -229,7 +229,9 @@ func (r *Replay) status(o engine.Outcome) (record.Status, string) {
 		unsent = "an unknown number of requests unsent"
 	}
 	switch {
-	case o.Cause == cli.ErrInterrupted || errors.As(o.Cause, new(overLimit)):
+	case o.Cause == cli.ErrInterrupted:
+		return record.Interrupted, "stopped with " + unsent
+	case errors.As(o.Cause, new(overLimit)):
 		return record.Interrupted, fmt.Sprintf("%s, with %s", o.Cause, unsent)
 	case o.Cause != nil:
 		return record.Failed, o.Cause.Error()

@@ -206,15 +206,15 @@ def status(ctx: click.Context, file: Path | None, watch: bool, as_json: bool) ->
 
 @click.command()
 @click.argument("file", metavar="LAB.yml", type=click.Path(path_type=Path))
-@click.option("--list", "list_only", is_flag=True, help="List what is there, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="List what is there, and remove nothing.")
 @json_option
 @click.pass_context
-def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> None:
+def clean(ctx: click.Context, file: Path, dry_run: bool, as_json: bool) -> None:
     """Remove what experiments of this name left behind: clones, disks, mounts, processes, tuning.
 
     \b
     Examples:
-        plimsoll clean examples/two-servers.yml --list
+        plimsoll clean examples/two-servers.yml --dry-run
         plimsoll clean examples/two-servers.yml
 
     The lab finds them by their names, which begin with plimsoll-NAME--, below its own folder. It touches
@@ -229,7 +229,7 @@ def clean(ctx: click.Context, file: Path, list_only: bool, as_json: bool) -> Non
 
     found = read_lab(file)
     left = asyncio.run(
-        remove_leftovers(found, not list_only, lambda text: click.echo(printable(text, 2000), err=True))
+        remove_leftovers(found, not dry_run, lambda text: click.echo(printable(text, 2000), err=True))
     )
     if as_json:
         click.echo(json.dumps({"left": [asdict(one) for one in left]}, indent=2))

@@ -263,12 +263,12 @@ def test_lab_clean_removes_what_a_kill_left(
         await kill_when(settings.model_dump_json(), NOWHERE, there.exists)
         await awaited("nobody works", lambda: not at_work())
         assert there.exists()
-        assert str(backup) in cleaned("--list") or "command left" in cleaned("--list")
+        assert str(backup) in cleaned("--dry-run") or "command left" in cleaned("--list")
         assert there.exists(), "only looked"
         cleaned()
         assert [path.name for path in backup.iterdir()] == ["thesis.txt"]
         assert not list(Path("/var/tmp").glob(f"plimsoll-{BY}*"))
-        assert "nothing" in cleaned("--list").lower()
+        assert "nothing" in cleaned("--dry-run").lower()
 
     run(life)
 

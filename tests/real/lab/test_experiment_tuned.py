@@ -101,7 +101,7 @@ def test_clean_lists_the_tuning_of_its_own_experiment_and_puts_it_back(
     name = own_name("d")
     lab_yml, before = killed_while_tuned(tmp_path, host, nginx, name)
     journal = TUNING_JOURNALS / f"plimsoll-{name}--one.json"
-    listed = plimsoll("clean", "--list", lab_yml)
+    listed = plimsoll("clean", "--dry-run", lab_yml)
     assert f"a tuning that must be put back: {journal}" in listed.stdout
     assert int(SWAPPINESS.read_text()) == before - 7
     plimsoll("clean", written(tmp_path, host, nginx, own_name("e"), "{}"))

@@ -175,7 +175,7 @@ def test_killed_twice_and_interrupted_each_cell_is_measured_once(lab_yml: Path) 
 
 def test_files_that_a_crash_left_are_cleaned(lab_yml: Path) -> None:
     end_after((lab_yml,), lab_yml, 1, signal.SIGKILL)
-    listed = plimsoll("clean", lab_yml, "--list", program=RAFT).stdout
+    listed = plimsoll("clean", lab_yml, "--dry-run", program=RAFT).stdout
     mounted = lab_yml.parent / "work" / f"plimsoll-{NAME}--ext4" / "mnt"
     assert f"ext4 on local: the test files in {mounted}/" in listed
     assert plimsoll("clean", lab_yml, program=RAFT).returncode == 0
@@ -304,7 +304,7 @@ def test_a_filling_on_a_disk_that_exists_outlives_a_kill(existing: Path) -> None
 @pytest.mark.slow
 def test_what_a_kill_left_is_listed_and_cleaned(existing: Path) -> None:
     kill_after((existing,), existing, 1)
-    listed = plimsoll("clean", existing, "--list", program=RAFT).stdout
+    listed = plimsoll("clean", existing, "--dry-run", program=RAFT).stdout
     assert f"there on local: the filling in {existing.parent}/mnt/plimsoll-{NAME}--there.filling" in listed
     assert plimsoll("clean", existing, program=RAFT).returncode == 0
     assert list(existing.parent.glob("mnt/*plimsoll*")) == []

@@ -294,19 +294,19 @@ def test_lab_clean_ends_what_a_kill_left_on_pools_that_are_not_the_labs(
         pool, at = await made(machine, disk, FILE_BYTES * 2)
         write_lab(tmp_path, LABEL.experiment, LAB, kind="scrub", keys=f"pool: {pool}")
         await kill_when('{"kind": "scrub"}', at, lambda: "in progress" in scan(pool))
-        assert f"the scrub of {pool}, or its mark there" in cleaned("--list")
+        assert f"the scrub of {pool}, or its mark there" in cleaned("--dry-run")
         assert "in progress" in scan(pool), "only looked"
         cleaned()
         assert "in progress" not in scan(pool)
         assert marked(pool) == ""
-        assert "scrub" not in cleaned("--list")
+        assert "scrub" not in cleaned("--dry-run")
         make_second(second, tmp_path)
         sink = f'{{"to": "local", "into": "{second}/backup"}}'
         text = f'{{"kind": "zfs-replicate", "interval_s": 1, "sink": {sink}}}'
         await kill_when(text, at, lambda: f"plimsoll-{BY}-0" in str(snapshots(second)))
         keys = f"dataset: {at.dataset}, sink: {{to: local, into: {second}/backup}}"
         write_lab(tmp_path, LABEL.experiment, LAB, kind="zfs-replicate", keys=keys)
-        assert f"the dataset {second}/backup/plimsoll-{BY}" in cleaned("--list")
+        assert f"the dataset {second}/backup/plimsoll-{BY}" in cleaned("--dry-run")
         cleaned()
         assert zfs("fs", "list", "-H", "-o", "name", "-r", second).split() == [second, f"{second}/backup"]
         zfs("pool", "destroy", second)

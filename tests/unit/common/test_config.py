@@ -155,7 +155,7 @@ def test_all_options_are_listed() -> None:
     write("[init]\nname = 'mine'\n")
     lines = run("config", "--all").output.splitlines()
     assert 'init --name  "mine"  (plimsoll.toml)' in lines
-    assert 'init --folder  "."  (built in)' in lines
+    assert 'init --out  "."  (built in)' in lines
     assert not any(line.startswith("scenario ") for line in lines)
     assert len(lines) > 100
 

@@ -38,7 +38,7 @@ INIT: list[Row] = [
     (
         "an experiment on the site of make site",
         "plimsoll init --log examples/access.log --site own --disks 'old=/srv/old new=/srv/new' --duration 2h"
-        " --limits 10% --no-probe --folder own",
+        " --limits 10% --no-probe --out own",
     ),
     ("its lab.yml", "cat own/lab.yml"),
     ("its gates.yml", "cat own/gates.yml"),
@@ -46,14 +46,14 @@ INIT: list[Row] = [
         "one on clones that exist, as JSON",
         "plimsoll init --log examples/access.log --site 'http://10.0.0.5 http://10.0.0.6'"
         " --disks 'sata nvme' --duration 10h --limits '20% 800ms errors=0.1%' --name clones --no-probe"
-        " --folder clones --json",
+        " --out clones --json",
     ),
     ("its lab.yml", "cat clones/lab.yml"),
     ("its gates.yml", "cat clones/gates.yml"),
     (
         "too short a time",
         "plimsoll init --log examples/access.log --site own --disks 'old=/a new=/b' --duration 5m"
-        " --limits 10% --no-probe --folder short",
+        " --limits 10% --no-probe --out short",
     ),
 ]
 SCHEDULE: list[Row] = [

@@ -221,9 +221,9 @@ PLIMSOLL: list[Row] = [
     ("no hosts", "plimsoll hosts exec -- uptime"),
     (
         "five wrong answers",
-        "plimsoll init --folder nothing --log no.log --site shop --disks 'a b c' --duration soon --limits 10",
+        "plimsoll init --out nothing --log no.log --site shop --disks 'a b c' --duration soon --limits 10",
     ),
-    ("an answer missing, and nobody to ask", "plimsoll init --folder nothing --log access.log"),
+    ("an answer missing, and nobody to ask", "plimsoll init --out nothing --log access.log"),
     ("a lab.yml that would be overwritten", "plimsoll init --log access.log"),
     ("a schedule of a wrong lab.yml", "plimsoll schedule install list.yml --cron --state state"),
     ("an impossible time", "plimsoll schedule install lab.yml --cron --at 25:00 --state state"),

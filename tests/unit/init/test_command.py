@@ -48,7 +48,7 @@ def run(*words: str) -> Result:
 
 def flags(folder: Path, **others: str) -> list[str]:
     said = {"log": LOG, "site": "own", "disks": f"old={folder}", "duration": "2h", "limits": "10%"} | others
-    return ["--folder", str(folder), *(f"--{key}={value}" for key, value in said.items())]
+    return ["--out", str(folder), *(f"--{key}={value}" for key, value in said.items())]
 
 
 def test_what_it_writes_is_accepted_by_the_whole_check(
@@ -81,7 +81,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     done = run(*flags(tmp_path, limits="20%"))
     assert done.exit_code == 2
     assert "lab.yml and " in done.output
-    assert "exist, and nothing is overwritten: choose another --folder" in done.output
+    assert "exist, and nothing is overwritten: choose another --out" in done.output
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == former
     (tmp_path / "lab.yml").unlink()
     (tmp_path / "lab.yml").symlink_to(tmp_path / "nowhere")
@@ -92,7 +92,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_into_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = run(*flags(tmp_path), "--folder", str(tmp_path / "file" / "below"))
+    done = run(*flags(tmp_path), "--out", str(tmp_path / "file" / "below"))
     assert done.exit_code == 2
     assert "cannot be written" in done.output
 
@@ -122,7 +122,7 @@ def test_too_short_a_time_says_what_would_do(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_all_missing_flags_are_named(tmp_path: Path) -> None:
-    done = run("--folder", str(tmp_path), "--site", "own")
+    done = run("--out", str(tmp_path), "--site", "own")
     assert done.exit_code == 2
     for flag in ("--log", "--disks", "--duration", "--limits"):
         assert f"Error: {flag} is missing, and there is no terminal to ask on: " in done.output
@@ -140,7 +140,7 @@ def test_it_asks_on_a_terminal_until_an_answer_is_right(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     answers = ["/nowhere.log", LOG, "own", f"old={tmp_path}", "1m", "", "very", ""]
     ours, theirs = pty.openpty()
-    words = [sys.executable, "-m", "plimsoll", "init", "--folder", str(folder)]
+    words = [sys.executable, "-m", "plimsoll", "init", "--out", str(folder)]
     with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, text=True) as asked:
         os.close(theirs)
         os.write(ours, ("\n".join(answers) + "\n").encode())
