@@ -196,6 +196,11 @@ def fewer_arrangements() -> Iterator[None]:
     with (
         patch.object(permutation, "MOST_EXACT", _ARRANGEMENTS),
         patch.object(permutation, "_exchanges", lru_cache(maxsize=256)(permutation._exchanges.__wrapped__)),
+        patch.object(
+            permutation,
+            "_block_exchanges",
+            lru_cache(maxsize=256)(permutation._block_exchanges.__wrapped__),
+        ),
         patch.object(permutation, "_flips", lru_cache(maxsize=256)(permutation._flips.__wrapped__)),
     ):
         yield

@@ -41,7 +41,7 @@ LOOKS_FILE = "looks.json"
 FORMAT = 1
 _MOST_LOOK_BYTES = 16 << 20
 _FIGURES = (  # of a verdict, in JSON
-    *("p_pass", "p_fail", "p_pass_holm", "p_fail_holm", "test", "arrangements", "more_runs"),
+    *("p_pass", "p_fail", "p_fail_adjusted", "test", "arrangements", "more_runs"),
     *("claim", "power", "fails_from", "passes_to", "excluded_share"),
 )
 

@@ -3,23 +3,30 @@
 The text of PASS, FAIL and INCONCLUSIVE is here: of each limit (`Verdict.says`), and of all of them together
 (`verdict_sentence`; `verdict_headline` for readers without statistics). Terminal, pages, Markdown and JUnit
 print it.
+
+A PASS of all limits takes that each is kept, so each is tested at the whole error (an intersection-union
+test: Berger, Technometrics 24, 1982). A FAIL is wrong if any of them is, so there the error is shared: gates
+of the same runs by the step-down test of their greatest statistic, those of other runs by Holm's correction.
 """
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal
 
 from plimsoll.analysis.compare.gates import Limit
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.statistics.binomial import BinomialTest
+from plimsoll.analysis.statistics.binomial import BinomialTest, BoundTest
 from plimsoll.analysis.statistics.permutation import (
     MOST_FORETOLD,
     Evidence,
     PermutationTest,
     adjust_by_holm,
     error_of_look,
+    levels_of_each,
+    step_down,
 )
 from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted, milliseconds, percent, significant
@@ -29,6 +36,8 @@ Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 _LOGS = ("at_most_ratio", "at_most_ms")
 ALONE = ("at_most_ms", "at_most_share", "at_most_share_of_runs")
 _ROUNDED = 1e-12
+BAD_RUNS = 0.1
+_Procedure = PermutationTest | BinomialTest | BoundTest
 # How many limits have an outcome, and what became of one, to readers without statistics.
 _COUNTED: dict[Outcome, str] = {
     "PASS": "passed",
@@ -46,7 +55,9 @@ class Question:
 
     `is_paired`: the n-th values of both sides are of one repeat. `notes` say how the values came about.
     `doubts` are reasons for which no PASS is given; they prevent no FAIL. `excuses` are reasons for which no
-    FAIL is given; they prevent no PASS.
+    FAIL is given; they prevent no PASS. `runs_of`: questions of one name have the same runs, in the same
+    order. `in_blocks`: they come block by block, two a side in each. Where the figure is at its bound, more
+    than the share `bad_runs` of all runs have to break the limit for a FAIL.
     """
 
     limit: Limit
@@ -58,6 +69,9 @@ class Question:
     notes: Sequence[str] = ()
     doubts: Sequence[str] = ()
     excuses: Sequence[str] = ()
+    runs_of: str | None = None
+    in_blocks: bool = False
+    bad_runs: float = BAD_RUNS
 
     @property
     def uses_logs(self) -> bool:
@@ -74,16 +88,28 @@ class Question:
         """The limit, on the scale on which the values are compared."""
         return math.log(self.at_most) if self.uses_logs else self.at_most
 
-    def procedure(self, alpha: float) -> PermutationTest | BinomialTest:
+    @property
+    def is_at_bound(self) -> bool:
+        """True of a share that is 0 in all runs of the baseline, and in half of the candidate's or more."""
+        return (
+            self.limit in ("at_most_more", "at_most_share")
+            and (self.is_absolute or not any(self.baseline))
+            and 2 * sum(value == 0 for value in self.candidate) >= len(self.candidate)
+        )
+
+    def procedure(self, alpha: float) -> _Procedure:
         """Return the values on that scale."""
         if self.limit == "at_most_share_of_runs":
             return BinomialTest.of(self.candidate, self.at_most, alpha)
+        if self.is_at_bound:
+            bad = sum(value > self.at_most for value in self.candidate)
+            return BoundTest(bad, len(self.candidate), self.bad_runs, fmean(self.candidate))
         baseline, candidate = self.baseline, self.candidate
         if self.uses_logs:
             baseline, candidate = [math.log(v) for v in baseline], [math.log(v) for v in candidate]
-        return PermutationTest(
-            [] if self.is_absolute else baseline, candidate, self.is_paired and not self.is_absolute, alpha
-        )
+        if self.is_absolute:
+            return PermutationTest([], candidate, False, alpha)
+        return PermutationTest(baseline, candidate, self.is_paired, alpha, self.in_blocks)
 
     def to_display(self, value: float | None) -> float | None:
         """Return a value on that scale as a ratio, a time, or a difference."""
@@ -96,7 +122,7 @@ class Verdict:
 
     `estimate` is a ratio, a difference, or the candidate's own level; `lower` and `upper` are one-sided
     confidence limits, each on its own. `p_pass` is small where the limit is kept, `p_fail` where it is
-    broken; `…_holm` are adjusted for all gates. `more_runs` is how many more a side would probably decide.
+    broken; `p_fail_adjusted` is so for all gates. `more_runs` is how many more a side would probably decide.
     `fails_from` and `passes_to` are the effects that so many runs, as far apart as these, find in 4 of 5
     cases. `excluded_share`: what happens in no more than that share of runs, these runs do not exclude. The
     sentences `claim` and `power` say so.
@@ -109,8 +135,7 @@ class Verdict:
     upper: float | None = None
     p_pass: float | None = None
     p_fail: float | None = None
-    p_pass_holm: float | None = None
-    p_fail_holm: float | None = None
+    p_fail_adjusted: float | None = None
     test: str | None = None
     arrangements: int | None = None
     more_runs: int | None = None
@@ -142,17 +167,19 @@ def decide(questions: Sequence[Question], confidence: float, look: int | None = 
     now, then = (
         (error, error) if look is None else (error_of_look(error, look), error_of_look(error, look + 1))
     )
-    gates = max(len(questions), 1)
-    asked = [_GateTest(question, now / gates) for question in questions]
-    passes = adjust_by_holm([each.p_pass for each in asked])
-    fails = adjust_by_holm([each.p_fail for each in asked])
-    outcomes = [_outcome(p, f, now, each.question) for each, p, f in zip(asked, passes, fails, strict=True)]
-    undecided = max(outcomes.count("INCONCLUSIVE"), 1)
-    ahead = _NextLook(first=then / gates, asked=then / undecided)
-    return [
-        each.verdict(outcome, p, f, _Errors(error, now, ahead))
-        for each, outcome, p, f in zip(asked, outcomes, passes, fails, strict=True)
-    ]
+    families = [_family(question, at) for at, question in enumerate(questions)]
+    count = max(len(set(families) - {None}), 1)
+    asked = [_GateTest(question, now / count) for question in questions]
+    members = defaultdict(list)
+    for each, family in zip(asked, families, strict=True):
+        members[family].append(each)
+    for gates in members.values():
+        _adjust_family([each for each in gates if isinstance(each.evidence, Evidence)], now / count)
+    tested = [at for at, family in enumerate(families) if family is not None]
+    adjusted = adjust_by_holm([asked[at].p_adjusted for at in tested], [families[at] for at in tested])
+    for at, p in zip(tested, adjusted, strict=True):
+        asked[at].p_adjusted = p
+    return [each.verdict(_Errors(error, now, then)) for each in asked]
 
 
 def overall(outcomes: Sequence[Outcome]) -> Outcome:
@@ -191,132 +218,182 @@ def broken_by(found: Sequence[Finding]) -> Verdict | None:
     return Verdict("FAIL", " ".join(finding.sentence for finding in worse))
 
 
-def _outcome(p_pass: float, p_fail: float, alpha: float, question: Question) -> Outcome:
-    if p_pass <= alpha + _ROUNDED:
-        return "INCONCLUSIVE" if question.doubts else "PASS"
-    return "FAIL" if p_fail <= alpha + _ROUNDED and not question.excuses else "INCONCLUSIVE"
+def _family(question: Question, at: int) -> Hashable:
+    """Return what gates have in common that are dealt again together; None of one that takes no error.
+
+    A blocked gate counts among those of its runs. Signs that flip are dealt apart from sides that change, and
+    runs that are counted are not dealt at all. Where no run is bad, however they are dealt, nothing can FAIL.
+    """
+    if not question.blocked and question.is_at_bound and max(question.candidate) <= question.at_most:
+        return None
+    is_counted = not question.blocked and (question.is_at_bound or question.limit == "at_most_share_of_runs")
+    return at if question.runs_of is None or is_counted else (question.runs_of, question.is_absolute)
 
 
-@dataclass(frozen=True)
-class _NextLook:
-    """What the next look will ask: of the first gate, and of one that is undecided now."""
-
-    first: float
-    asked: float
+def _adjust_family(family: Sequence["_GateTest"], alpha: float) -> None:
+    """Adjust p of FAIL for all gates of one family; `alpha` is what they may spend together."""
+    if not family:
+        return
+    evidence = [each.evidence for each in family if isinstance(each.evidence, Evidence)]
+    shifts = [each.question.threshold for each in family]
+    p_values, levels = step_down(evidence, shifts), levels_of_each(evidence, shifts, alpha)
+    for each, p, level in zip(family, p_values, levels, strict=True):
+        each.p_adjusted, each.fail_level = p, level
 
 
 @dataclass(frozen=True)
 class _Errors:
-    """The error of intervals, that of this look, and what comes after it."""
+    """The error of intervals, that of this look, and that of the next one."""
 
     interval: float
     look: float
-    ahead: _NextLook
+    next_look: float
 
 
 @dataclass
 class _GateTest:
+    """A gate's test.
+
+    `least` is the least level that is asked of it; at `fail_level` alone it would be as hard to FAIL as among
+    all gates.
+    """
+
     question: Question
-    first: float
-    compared: PermutationTest | BinomialTest | None = None
-    evidence: Evidence | BinomialTest | None = None
+    least: float
+    compared: _Procedure | None = None
+    evidence: Evidence | BinomialTest | BoundTest | None = None
     p_pass: float = field(default=1.0, init=False)
     p_fail: float = field(default=1.0, init=False)
+    p_adjusted: float = field(default=1.0, init=False)
+    fail_level: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
+        self.fail_level = self.least
         if self.question.blocked:
             return
-        self.compared = self.question.procedure(self.first)
+        self.compared = self.question.procedure(self.least)
         self.evidence = self.compared.evidence()
         self.p_pass = self.evidence.p_below(self.question.threshold)
-        self.p_fail = self.evidence.p_above(self.question.threshold)
+        self.p_fail = self.p_adjusted = self.evidence.p_above(self.question.threshold)
 
-    def verdict(self, outcome: Outcome, p_pass: float, p_fail: float, errors: _Errors) -> Verdict:
+    def verdict(self, errors: _Errors) -> Verdict:
         question, evidence, compared = self.question, self.evidence, self.compared
+        power = _describe_power(question, self.least, errors.look, self.fail_level)
         if evidence is None or compared is None:
-            return replace(
-                Verdict("INCONCLUSIVE", " ".join(question.blocked)), **_describe_power(question, self.first)
-            )
+            return replace(Verdict("INCONCLUSIVE", " ".join(question.blocked)), **power)
+        outcome = self._decide(errors.look)
         more, excluded, claim = None, None, ""
         if outcome == "INCONCLUSIVE":
-            more = self._count_more_runs(compared, evidence, errors.ahead)
+            more = self._count_more_runs(compared, evidence, errors)
             says = self._explain_undecided(compared, evidence, more, errors.look)
         else:
-            says = [_describe_effect(question, evidence)]
+            says = [_describe_effect(question, evidence, errors.look)]
         if outcome == "PASS":
             excluded = excluded_share(len(question.candidate), 1 - errors.interval)
             claim = _describe_claim(len(question.candidate), excluded, 1 - errors.interval)
+        verdict = Verdict(
+            outcome=outcome,
+            says=" ".join([*filter(None, says), *question.notes]),
+            estimate=question.to_display(evidence.estimate),
+            test=_test_name(question, evidence),
+            more_runs=more,
+            excluded_share=excluded,
+            claim=claim,
+            **power,
+        )
+        if isinstance(evidence, BoundTest):
+            p_fail = self.p_fail if evidence.bad else None
+            return replace(verdict, p_fail=p_fail, p_fail_adjusted=p_fail and self.p_adjusted)
         return replace(
-            Verdict(
-                outcome=outcome,
-                says=" ".join([*filter(None, says), *question.notes]),
-                estimate=question.to_display(evidence.estimate),
-                lower=question.to_display(evidence.lower(errors.interval)),
-                upper=question.to_display(evidence.upper(errors.interval)),
-                p_pass=self.p_pass,
-                p_fail=self.p_fail,
-                p_pass_holm=p_pass,
-                p_fail_holm=p_fail,
-                test=_test_name(question, evidence),
-                arrangements=evidence.arrangements if isinstance(evidence, Evidence) else None,
-                more_runs=more,
-                excluded_share=excluded,
-                claim=claim,
-            ),
-            **_describe_power(question, self.first),
+            verdict,
+            lower=question.to_display(evidence.lower(errors.interval)),
+            upper=question.to_display(evidence.upper(errors.interval)),
+            p_pass=self.p_pass,
+            p_fail=self.p_fail,
+            p_fail_adjusted=self.p_adjusted,
+            arrangements=evidence.arrangements if isinstance(evidence, Evidence) else None,
         )
 
+    def _decide(self, alpha: float) -> Outcome:
+        if self.p_pass <= alpha + _ROUNDED:
+            return "INCONCLUSIVE" if self.question.doubts else "PASS"
+        is_broken = self.p_adjusted <= alpha + _ROUNDED and not self.question.excuses
+        return "FAIL" if is_broken else "INCONCLUSIVE"
+
     def _count_more_runs(
-        self, compared: PermutationTest | BinomialTest, evidence: Evidence | BinomialTest, ahead: _NextLook
+        self, compared: _Procedure, evidence: Evidence | BinomialTest | BoundTest, errors: _Errors
     ) -> int | None:
-        if (self.question.doubts and self.p_pass <= self.first) or (
-            self.question.excuses and self.p_fail <= self.first
+        question = self.question
+        if (question.doubts and self.p_pass <= errors.look) or (
+            question.excuses and self.p_adjusted <= errors.look
         ):
             return None
-        away = abs(self.question.threshold - evidence.estimate)
-        runs = replace(compared, alpha=ahead.first).runs_to_decide(away, ahead.asked)
+        away = abs(question.threshold - evidence.estimate)
+        share = 1.0 if evidence.estimate <= question.threshold else self.fail_level / errors.look
+        if not isinstance(compared, BoundTest):
+            compared = replace(compared, alpha=errors.next_look * self.least / errors.look)
+        runs = compared.runs_to_decide(away, errors.next_look * share)
         return None if runs is None else runs - compared.runs
 
     def _explain_undecided(
         self,
-        compared: PermutationTest | BinomialTest,
-        evidence: Evidence | BinomialTest,
+        compared: _Procedure,
+        evidence: Evidence | BinomialTest | BoundTest,
         more: int | None,
         alpha: float,
     ) -> list[str]:
         if self.question.doubts:
             return list(self.question.doubts)
-        if self.question.excuses and self.p_fail <= alpha:
+        if self.question.excuses and self.p_adjusted <= alpha:
             return list(self.question.excuses)
-        where = "keeps" if evidence.estimate <= self.question.threshold else "breaks"
-        gates = round(alpha / self.first)
         side = "" if self.question.is_absolute else " a side"
-        if evidence.least_p > self.first * (1 + 1e-9):
-            clean = " clean" if isinstance(compared, BinomialTest) else ""
-            why = (
-                f"{counted(compared.runs, 'run')}{side} cannot decide "
-                f"{counted(gates, 'gate')}: it takes {compared.fewest_runs()} or more{clean}, or fewer gates."
-            )
-        else:
-            alone = min(self.p_pass, self.p_fail) <= alpha
-            why = f"As measured it {where} the limit, but the runs lie too far apart to be sure"
-            why += " of all gates at once." if alone else "."
+        why = self._explain_spread(compared, evidence, alpha, side)
         if more is not None:
             return [why, f"About {counted(more, 'more run')}{side} would probably decide."]
+        if isinstance(evidence, BoundTest):
+            return [why, "Runs without failures cannot show it: find what makes them, and run it again."]
         return [
             why,
             "How many more runs would decide cannot be said: it lies so near the limit that it may "
             f"take over {MOST_FORETOLD}{side}. Longer runs, a quieter machine or another limit would help.",
         ]
 
+    def _explain_spread(
+        self, compared: _Procedure, evidence: Evidence | BinomialTest | BoundTest, alpha: float, side: str
+    ) -> str:
+        """Return why neither is sure: too few runs, or runs too far apart."""
+        if isinstance(compared, BoundTest) or isinstance(evidence, BoundTest):
+            assert isinstance(evidence, BoundTest)  # noqa: S101 a test of its own evidence
+            share = percent(evidence.limit, 2)
+            runs = counted(evidence.runs, "run")
+            return f"{evidence.bad} of {runs} break it, which does not show that more than {share} of all do."
+        breaks = evidence.estimate > self.question.threshold
+        needed, sets = (self.least, round(alpha / self.least)) if breaks else (alpha, 1)
+        if evidence.least_p > needed * (1 + 1e-9):
+            what = "decide" if sets == 1 else f"show that one of {sets} sets of limits is broken"
+            fewest = f"{replace(compared, alpha=needed).fewest_runs()} or more"
+            clean = " clean" if isinstance(compared, BinomialTest) else ""
+            fewer = "" if sets == 1 else ", or fewer sets"
+            return f"{counted(compared.runs, 'run')}{side} cannot {what}: it takes {fewest}{clean}{fewer}."
+        where = "breaks" if breaks else "keeps"
+        among = " among so many limits" if self.p_fail <= alpha else ""
+        return f"As measured it {where} the limit, but the runs lie too far apart to be sure{among}."
 
-def _test_name(question: Question, evidence: Evidence | BinomialTest) -> str:
+
+def _test_name(question: Question, evidence: Evidence | BinomialTest | BoundTest) -> str:
+    if isinstance(evidence, BoundTest):
+        return "runs"
     if isinstance(evidence, BinomialTest):
         return "binomial"
-    return "alone" if question.is_absolute else "paired" if evidence.paired else "unpaired"
+    return "alone" if question.is_absolute else evidence.dealt
 
 
-def _describe_effect(question: Question, evidence: Evidence | BinomialTest) -> str:
+def _describe_effect(question: Question, evidence: Evidence | BinomialTest | BoundTest, alpha: float) -> str:
+    if isinstance(evidence, BoundTest) and evidence.bad:
+        more, sure = percent(evidence.least_share(alpha), 2), percent(1 - alpha, 2)
+        return (
+            f"{evidence.bad} of {evidence.runs} runs break it: with {sure} confidence, over {more} of all do."
+        )
     estimate = question.to_display(evidence.estimate)
     assert estimate is not None  # noqa: S101 an estimate is always there
     if question.limit == "at_most_ratio":
@@ -337,30 +414,31 @@ def _describe_claim(runs: int, excluded: float, confidence: float) -> str:
     )
 
 
-def _describe_power(question: Question, alpha: float) -> dict[str, Any]:
+def _describe_power(question: Question, least: float, pass_level: float, fail_level: float) -> dict[str, Any]:
     """Return the fields of a verdict that say what these runs, as far apart as they lie, would have found."""
-    compared = _select_measurable(question, alpha)
+    compared = _select_measurable(question, least)
     if compared is None:
         return {}
     runs = max(compared.runs, compared.fewest_runs())
-    far = compared.found_from(runs)
-    if far is None:
+    found = compared.runs >= runs
+    below = compared.found_from(runs, pass_level)
+    above = compared.found_from(runs, fail_level if found else least)
+    if below is None or above is None:
         return {}
     fails_from, passes_to = (
-        question.to_display(question.threshold + far),
-        question.to_display(question.threshold - far),
+        question.to_display(question.threshold + above),
+        question.to_display(question.threshold - below),
     )
     assert fails_from is not None and passes_to is not None  # noqa: S101 they come from figures
     if not question.uses_logs and passes_to < 0:
         passes_to = None
-    few = f"{compared.runs} decide nothing, but " if runs > compared.runs else ""
+    few = "" if found else f"{compared.runs} decide nothing, but "
     side = "" if question.is_absolute else " a side"
     sentence = (
         f"{few}{counted(runs, 'run')}{side} that lie as far apart as these find in 4 of 5 cases what is "
         f"{_amount_text(question, fails_from)} or more (FAIL)"
         + ("." if passes_to is None else f", or {_amount_text(question, passes_to)} or less (PASS).")
     )
-    found = compared.runs >= runs
     return {
         "fails_from": fails_from if found else None,
         "passes_to": passes_to if found else None,

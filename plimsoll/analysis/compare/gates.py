@@ -388,11 +388,11 @@ class Gate(_Model):
         description="For `error share`: candidate's less the baseline's, at most: 0.001 is one in 1,000.",
     )
     at_most_share: float | None = Field(
-        None, gt=0, le=1, description="For `error share`: candidate's own, at most."
+        None, ge=0, le=1, description="For `error share`: candidate's own, at most."
     )
     at_most_share_of_runs: float | None = Field(
         None,
-        gt=0,
+        ge=0,
         lt=1,
         description="For `stalls over N ms`: of the candidate's runs, at most this share has them.",
     )
@@ -428,6 +428,13 @@ class Gates(_Model):
         description="How sure verdicts are, all gates together: at 0.95, at most 5 comparisons in 100 have a "
         "wrong PASS, and as many a wrong FAIL.",
     )
+    bad_runs: float = Field(
+        0.1,
+        gt=0,
+        lt=1,
+        description="Where most runs have no failure at all, they are counted: FAIL if more than this share "
+        "of runs surely breaks the limit, PASS if none does.",
+    )
     least_runs: int = Field(
         4, ge=4, le=1000, description="Runs a side below which nothing is decided; not under 4."
     )
@@ -455,6 +462,12 @@ def problems(gates: Gates) -> Iterator[tuple[Location, str]]:
         if not limits:
             yield at, f"has no limit: give {' or '.join(fitting)}"
         for limit in limits:
+            if getattr(gate, limit) == 0:
+                least = 0.1 if limit == "at_most_share_of_runs" else MORE_ERRORS
+                yield (
+                    (*at, limit),
+                    f"is 0, and no number of runs shows that there is none: give {least} or so",
+                )
             if limit not in fitting:
                 yield (*at, limit), f"is not a limit of {printable(gate.metric)}: give {' or '.join(fitting)}"
         same = (gate.scenario, gate.phase, gate.metric)

@@ -57,6 +57,10 @@ class GateQuestion:
     stops: tuple[Finding, ...] = ()
     findings: tuple[Finding, ...] = ()
 
+    def judged_by(self, gates: Gates) -> "GateQuestion":
+        """Return it with what all gates of the file have in common."""
+        return replace(self, question=replace(self.question, bad_runs=gates.bad_runs))
+
 
 def build_questions(
     baseline: Side, candidate: Side, gates: Gates, orders: dict[str, Order], stops: dict[str, list[Finding]]
@@ -68,7 +72,7 @@ def build_questions(
     return [
         _build_question(
             baseline, candidate, gate, limit, stops.get(gate.scenario, []), orders.get(gate.scenario)
-        )
+        ).judged_by(gates)
         for gate in gates.gates
         for limit in LIMITS
         if getattr(gate, limit) is not None
@@ -155,6 +159,7 @@ def _build_question(
         notes=notes,
         doubts=[each.sentence for each in doubts],
         excuses=[contention.sentence] if contention and excuses else [],
+        runs_of=gate.scenario,
     )
     return GateQuestion(gate, question, unit, stops, tuple(found_out))
 

@@ -112,8 +112,6 @@ def _describe_limit(judged: GateVerdict, baseline: str) -> str:
         case "at_most_ms":
             return f"At most {figure(judged, at_most)}."
         case "at_most_more":
-            if not at_most:
-                return f"No more than on {baseline}."
             return f"At most {percent(at_most)} of the requests more than on {baseline}."
         case "at_most_share":
             return f"At most {percent(at_most)} of the requests."

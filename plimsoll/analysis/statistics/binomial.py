@@ -17,7 +17,7 @@ _FEWEST_WINDOWS = 10
 
 @dataclass(frozen=True)
 class BinomialTest:
-    """`hit` of `runs` runs have it; `limit` is the share that is held to, `alpha` what Holm asks first."""
+    """`hit` of `runs` runs have it; `limit` is the share that is held to, `alpha` the least level asked."""
 
     hit: int
     runs: int
@@ -70,6 +70,41 @@ class BinomialTest:
             if min(then.p_below(self.limit), then.p_above(self.limit)) <= alpha:
                 return runs
         return None
+
+
+@dataclass(frozen=True)
+class BoundTest:
+    """`bad` of `runs` runs break a limit on what no other run has at all; `estimate` is the figure's mean.
+
+    What is at its bound has no spread to judge by, so the runs are counted: the limit is kept if every run
+    keeps it, and broken if more than the share `limit` of all runs break it.
+    """
+
+    bad: int
+    runs: int
+    limit: float
+    estimate: float
+
+    def evidence(self) -> "BoundTest":
+        """Return what the runs say: the count says it all."""
+        return self
+
+    def p_below(self, _: float) -> float:
+        """Return 0 where every run keeps the limit."""
+        return float(self.bad > 0)
+
+    def p_above(self, shift: float) -> float:
+        """Return p of "no larger share of runs breaks it"; 1 where the mean is no more than `shift`."""
+        return 1 - at_most(self.bad - 1, self.runs, self.limit) if self.estimate > shift else 1.0
+
+    def least_share(self, alpha: float) -> float:
+        """Return the lower confidence limit at 1 − `alpha` of the share of runs that break it."""
+        return BinomialTest(self.bad, self.runs, self.limit, alpha).lower(alpha) or 0.0
+
+    def runs_to_decide(self, away: float, alpha: float) -> int | None:
+        """Return how many runs show it broken if the share that was seen stays as it is (whatever `away`)."""
+        binomial = BinomialTest(self.bad, self.runs, self.limit, alpha)
+        return binomial.runs_to_decide(away, alpha) if binomial.estimate > self.limit else None
 
 
 def at_most(hit: int, runs: int, share: float) -> float:

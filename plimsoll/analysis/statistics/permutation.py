@@ -19,17 +19,23 @@ take to decide three gates.
 The permutations that a comparison may use, and the runs that a verdict takes. Pure.
 Runs of one repeat lie next to one another in time, so that what drifts over hours cancels in their
 difference. Permuting within repeats keeps that: it is the better test, and it takes more runs, since n
-repeats have but 2^n arrangements, where n runs a side that are alike have (2n)!/(n!)². docs/statistics.md has
-the rates of both.
+repeats have but 2^n arrangements, where n runs a side that are alike have (2n)!/(n!)². Runs that came in
+blocks of four, two a side in an order that was drawn, change sides within their block: n runs a side have
+6^(n/2) arrangements. docs/statistics.md has the rates of all.
+
+Several gates: the step-down test of their greatest statistic (Westfall and Young, Resampling-Based Multiple
+Testing, 1993). Gates of the same runs are dealt again together, so what they have in common costs nothing.
 """
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from statistics import NormalDist, fmean
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +45,7 @@ _SEED = 20_090_601
 _TIE = 1e-9  # differences of sums that are equal but for rounding
 
 Values = NDArray[np.float64]
+Dealt = Literal["unpaired", "paired", "blocks"]
 _Arrangements = NDArray[np.int8]
 _STEPS = 200  # of the bisection and of the continued fraction of t, far more than either takes
 _EXACT = 1e-14  # relative change at which that fraction has converged
@@ -51,22 +58,39 @@ _REACHED = 1 - 1e-9  # a p that is the level but for rounding reaches it
 
 @dataclass(frozen=True)
 class Evidence:
-    """The runs' evidence of the shift: `estimate`, and the sorted `thresholds` of the arrangements.
+    """The runs' evidence of the shift: `estimate`, and a threshold of each arrangement that moves something.
 
-    `same` is how many arrangements leave all as it was; `arrangements` counts all, these included. `exact`:
-    all were enumerated; else they were drawn. `paired`: values changed sides only within their pair.
+    `drops`: by how much the difference falls with an arrangement, a unit of its threshold. `same` is how many
+    arrangements leave all as it was; `arrangements` counts all, these included. `exact`: all were enumerated;
+    else they were drawn. `dealt`: values changed sides within their pair, within their block, or freely.
     """
 
     estimate: float
-    thresholds: Values
+    by_arrangement: Values
+    drops: Values
     same: int
     exact: bool
-    paired: bool
+    dealt: Dealt
+
+    @cached_property
+    def thresholds(self) -> Values:
+        """The thresholds, sorted."""
+        return np.sort(self.by_arrangement)
 
     @property
     def arrangements(self) -> int:
         """The number of arrangements looked at, the observed one included."""
-        return self.same + len(self.thresholds)
+        return self.same + len(self.by_arrangement)
+
+    def standardised(self, shift: float) -> tuple[float, Values]:
+        """Return how far the estimate is beyond `shift`, and how far each arrangement is.
+
+        Both are divided by the standard deviation over all arrangements; 0 where that is 0.
+        """
+        seen = self.estimate - shift
+        dealt = seen - self.drops * (self.by_arrangement - shift)
+        spread = math.sqrt((self.same * seen**2 + float(dealt @ dealt)) / self.arrangements)
+        return (seen / spread, dealt / spread) if spread > _TIE else (0.0, np.zeros_like(dealt))
 
     @property
     def least_p(self) -> float:
@@ -100,17 +124,29 @@ class Evidence:
 
 def unpaired(baseline: Sequence[float], candidate: Sequence[float]) -> Evidence:
     """Return the evidence of values that could as well have come from either side, all of them alike."""
-    x, y = np.asarray(baseline, dtype=np.float64), np.asarray(candidate, dtype=np.float64)
-    moves = _exchanges(len(x), len(y), MOST_EXACT)
-    thresholds = (moves.given @ y - moves.taken @ x) / moves.size
-    return _evidence(float(y.mean() - x.mean()), thresholds, moves, paired=False)
+    return _exchanged(baseline, candidate, _exchanges(len(baseline), len(candidate), MOST_EXACT), "unpaired")
+
+
+def in_blocks(baseline: Sequence[float], candidate: Sequence[float]) -> Evidence:
+    """Return the evidence of values that come block by block, two a side in each, dealt within blocks."""
+    return _exchanged(baseline, candidate, _block_exchanges(len(baseline) // 2, MOST_EXACT), "blocks")
 
 
 def paired(differences: Sequence[float]) -> Evidence:
     """Return the evidence of differences candidate − baseline whose signs could as well be the opposite."""
     d = np.asarray(differences, dtype=np.float64)
     moves = _flips(len(d), MOST_EXACT)
-    return _evidence(float(d.mean()), (moves.given @ d) / moves.size, moves, paired=True)
+    thresholds = (moves.given @ d) / moves.size
+    return Evidence(float(d.mean()), thresholds, moves.size * (2 / len(d)), moves.same, moves.exact, "paired")
+
+
+def _exchanged(
+    baseline: Sequence[float], candidate: Sequence[float], moves: "_Moves", dealt: Dealt
+) -> Evidence:
+    x, y = np.asarray(baseline, dtype=np.float64), np.asarray(candidate, dtype=np.float64)
+    thresholds = (moves.given @ y - moves.taken @ x) / moves.size
+    drops = moves.size * (1 / len(x) + 1 / len(y))
+    return Evidence(float(y.mean() - x.mean()), thresholds, drops, moves.same, moves.exact, dealt)
 
 
 @dataclass(frozen=True)
@@ -125,10 +161,6 @@ class _Moves:
     size: Values
     same: int
     exact: bool
-
-
-def _evidence(estimate: float, thresholds: Values, moves: _Moves, *, paired: bool) -> Evidence:
-    return Evidence(estimate, np.sort(thresholds), moves.same, moves.exact, paired)
 
 
 def _moves(given: _Arrangements, taken: _Arrangements, exact: bool) -> _Moves:
@@ -162,6 +194,20 @@ def _flips(n: int, most: int) -> _Moves:
     else:
         given = np.random.default_rng(_SEED).integers(0, 2, (most - 1, n), dtype=np.int8)
     return _moves(given, given[:, :0], exact)
+
+
+@lru_cache(maxsize=4)
+def _block_exchanges(blocks: int, most: int) -> _Moves:
+    """Return how the two candidate's values of each block can be exchanged for the two of the baseline."""
+    exact = 6**blocks <= most
+    if exact:
+        which = np.arange(6**blocks)[:, None] // 6 ** np.arange(blocks) % 6
+    else:
+        which = np.random.default_rng(_SEED).integers(0, 6, (most - 1, blocks))
+    of_block = _subsets(4, 2)
+    dealt = of_block[which]
+    given, taken = 1 - dealt[..., 2:], dealt[..., :2]
+    return _moves(given.reshape(len(which), -1), taken.reshape(len(which), -1), exact)
 
 
 def _subsets(size: int, chosen: int) -> _Arrangements:
@@ -224,17 +270,55 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
     return math.exp(logs) / a * value
 
 
-def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
+def step_down(evidence: Sequence[Evidence], shifts: Sequence[float]) -> list[float]:
+    """Return p of "the shift is that or less" of each, adjusted for all of them.
+
+    All have the same arrangements. Each statistic is divided by its standard deviation over these, and the
+    greatest that remains is held against the greatest of the same ones in every arrangement.
+    """
+    seen, dealt = _standardised(evidence, shifts)
+    rising = np.argsort(seen, kind="stable")
+    greatest = np.maximum.accumulate(dealt[rising], axis=0)
+    beyond = (greatest >= seen[rising, None] - _TIE).sum(axis=1)
+    p_values = np.empty(len(seen))
+    p_values[rising[::-1]] = np.maximum.accumulate((evidence[0].same + beyond)[::-1])
+    return [float(each) for each in p_values / evidence[0].arrangements]
+
+
+def levels_of_each(evidence: Sequence[Evidence], shifts: Sequence[float], alpha: float) -> list[float]:
+    """Return the level at which each would be tested alone to be as hard to reject as all at `alpha`."""
+    _, dealt = _standardised(evidence, shifts)
+    same, arrangements = evidence[0].same, evidence[0].arrangements
+    allowed = max(math.floor(alpha * arrangements + 1e-9) - same, 0)
+    greatest = np.sort(dealt.max(axis=0))[::-1]
+    if allowed >= len(greatest):
+        return [alpha] * len(evidence)
+    return [float(same + each) / arrangements for each in (dealt > greatest[allowed] + _TIE).sum(axis=1)]
+
+
+def _standardised(evidence: Sequence[Evidence], shifts: Sequence[float]) -> tuple[Values, Values]:
+    found = [each.standardised(shift) for each, shift in zip(evidence, shifts, strict=True)]
+    return np.array([seen for seen, _ in found]), np.array([dealt for _, dealt in found])
+
+
+def adjust_by_holm(p_values: Sequence[float], families: Sequence[Hashable] | None = None) -> list[float]:
     """Return the adjusted p of each: to be held against the error rate of all gates together.
 
     The smallest is multiplied by how many there are, the next by one less, and so on; none falls below one
-    that was smaller before, and none exceeds 1 (Holm, Scandinavian Journal of Statistics 6, 1979).
+    that was smaller before, and none exceeds 1 (Holm, Scandinavian Journal of Statistics 6, 1979). Those of
+    one of the `families` are adjusted for one another already (by `step_down`): what counts is how many
+    families are left.
     """
+    of = range(len(p_values)) if families is None else families
+    left = Counter(of)
     adjusted = [1.0] * len(p_values)
     highest = 0.0
-    for step, at in enumerate(sorted(range(len(p_values)), key=lambda at: p_values[at])):
-        highest = max(highest, min(1.0, p_values[at] * (len(p_values) - step)))
+    for at in sorted(range(len(p_values)), key=lambda at: p_values[at]):
+        highest = max(highest, min(1.0, p_values[at] * len(left)))
         adjusted[at] = highest
+        left[of[at]] -= 1
+        if not left[of[at]]:
+            del left[of[at]]
     return adjusted
 
 
@@ -247,13 +331,15 @@ def error_of_look(error: float, look: int) -> float:
 class PermutationTest:
     """The values of a gate, one a run. `baseline` is empty where the candidate's own are held to a limit.
 
-    `in_pairs`: the n-th values of both sides are of one repeat. `alpha` is what Holm asks of the first gate.
+    `in_pairs`: the n-th values of both sides are of one repeat. `alpha` is the least level that is asked.
+    `in_blocks`: the values come block by block, two a side in each.
     """
 
     baseline: Sequence[float]
     candidate: Sequence[float]
     in_pairs: bool
     alpha: float
+    in_blocks: bool = False
 
     @property
     def alone(self) -> bool:
@@ -276,27 +362,47 @@ class PermutationTest:
         That depends on their number and on `alpha`, and on nothing that is measured: else p would not be p.
         At least two of the arrangements have to be enough for `alpha`: with one, every pair has to agree.
         """
-        return self.in_pairs and 2**runs * self.alpha >= 2 * _REACHED
+        return self.in_pairs and not self.in_blocks and 2**runs * self.alpha >= 2 * _REACHED
 
     def evidence(self) -> Evidence:
         """Return what the values say of the candidate's shift, or of where it lies."""
         if self.alone:
             return paired(self.candidate)
+        if self.in_blocks:
+            return in_blocks(self.baseline, self.candidate)
         if self.pairs_at(self.runs):
             return paired(self.differences)
         return unpaired(self.baseline, self.candidate)
 
     def fewest_runs(self) -> int:
         """Return with how many runs a side p can be `alpha` at all."""
-        runs = 1
-        while (2**runs if self.alone else math.comb(2 * runs, runs)) * self.alpha < _REACHED:
-            runs += 1
+        runs = self._step
+        while self._arrangements(runs, in_pairs=False) * self.alpha < _REACHED:
+            runs += self._step
         return runs
 
+    @property
+    def _step(self) -> int:
+        """By how many runs a side an experiment grows."""
+        return 2 if self.in_blocks else 1
+
+    def _arrangements(self, runs: int, *, in_pairs: bool) -> int:
+        if self.in_blocks:
+            return int(6 ** (runs // 2))
+        return int(2**runs) if self.alone or in_pairs else math.comb(2 * runs, runs)
+
     def spread(self, in_pairs: bool) -> float:
-        """Return the standard deviation between runs (both sides pooled), or of the differences."""
+        """Return the standard deviation between runs (both sides pooled), or of the differences.
+
+        In blocks it is that within blocks.
+        """
         if in_pairs:
             return math.sqrt(_squares(self.differences) / (self.runs - 1))
+        if self.in_blocks:
+            x, y = np.reshape(self.baseline, (-1, 2)), np.reshape(self.candidate, (-1, 2))
+            both = np.hstack([x, y - (y.mean() - x.mean())])
+            left = both - both.mean(axis=1, keepdims=True)
+            return math.sqrt(float((left * left).sum()) / self._free(self.runs))
         free = len(self.candidate) - 1 + max(len(self.baseline) - 1, 0)
         return math.sqrt((_squares(self.candidate) + _squares(self.baseline)) / free)
 
@@ -308,21 +414,22 @@ class PermutationTest:
         are, further ones lie around what these show of effect and spread, as surely as they show it
         (Spiegelhalter, Freedman and Blackburn, Controlled Clinical Trials 7, 1986).
         """
-        runs = range(max(self.runs + 1, self.fewest_runs()), MOST_FORETOLD + 1)
+        runs = range(max(self.runs + self._step, self.fewest_runs()), MOST_FORETOLD + 1, self._step)
         at = bisect_left(runs, True, key=lambda each: self._decided(each, abs(away), alpha) >= POWER)
         return runs[at] if at < len(runs) else None
 
-    def found_from(self, runs: int) -> float | None:
-        """Return how far from the limit an effect is found in 4 of 5 cases by so many runs a side.
+    def found_from(self, runs: int, level: float) -> float | None:
+        """Return how far from the limit an effect is that `runs` a side find at `level` in 4 of 5 cases.
 
         With the spread that these runs have, by the normal approximation of the noncentral t distribution
         (Johnson and Welch, Biometrika 31, 1940). None where that many runs can find nothing.
         """
-        if runs < self.fewest_runs():
+        reached = self._reached(runs, level)
+        if not reached:
             return None
         error, free = self._scale(runs)
         error /= _median_of_spread(self._known)
-        t = t_quantile(1 - self._reached(runs, self.alpha), free)
+        t = t_quantile(1 - reached, free)
         far = t * (1 - 1 / (4 * free)) + NormalDist().inv_cdf(POWER) * math.sqrt(1 + t * t / (2 * free))
         return far * error
 
@@ -347,17 +454,21 @@ class PermutationTest:
         """
         in_pairs = self.pairs_at(self.runs)
         variance = self.spread(in_pairs) ** 2 * (1 if self.alone or in_pairs else 2)
-        one_sample = self.alone or self.pairs_at(runs)
-        return math.sqrt(variance / runs), runs - 1 if one_sample else 2 * runs - 2
+        return math.sqrt(variance / runs), self._free(runs)
+
+    def _free(self, runs: int) -> int:
+        if self.in_blocks:
+            return 3 * (runs // 2) - 1
+        return runs - 1 if self.alone or self.pairs_at(runs) else 2 * runs - 2
 
     @property
     def _known(self) -> int:
         """The degrees of freedom of the spread that these runs show."""
-        return self.runs - 1 if self.alone or self.pairs_at(self.runs) else 2 * self.runs - 2
+        return self._free(self.runs)
 
     def _reached(self, runs: int, alpha: float) -> float:
         """Return the largest p that so many runs can have and that is no more than `alpha`."""
-        sums = 2**runs if self.alone or self.pairs_at(runs) else math.comb(2 * runs, runs)
+        sums = self._arrangements(runs, in_pairs=self.pairs_at(runs))
         return alpha if sums > MOST_EXACT else math.floor(alpha * sums / _REACHED) / sums
 
 

@@ -66,6 +66,16 @@ WRONG_GATES = [
         "at_most_ratio: is not a limit of error share: give at_most_more or at_most_share",
     ),
     ("a share of times", "gates:\n- {scenario: a, at_most_share: 0.1}", "is not a limit of p99.9"),
+    (
+        "no more errors at all",
+        "gates:\n- {scenario: a, metric: error share, at_most_more: 0}",
+        "at_most_more: is 0, and no number of runs shows that there is none: give 0.001 or so",
+    ),
+    (
+        "no stall in any run",
+        "gates:\n- {scenario: a, metric: stalls over 9 ms, at_most_share_of_runs: 0}",
+        "at_most_share_of_runs: is 0, and no number of runs shows that there is none: give 0.1 or so",
+    ),
     ("a negative ratio", "gates:\n- {scenario: a, at_most_ratio: -1}", "at_most_ratio"),
     ("NaN", "gates:\n- {scenario: a, at_most_ratio: .nan}", "at_most_ratio"),
     ("infinity", "gates:\n- {scenario: a, at_most_ms: .inf}", "at_most_ms"),

@@ -59,13 +59,6 @@ WORDS = [
         "Requests that failed: 0 % on sata and 0 % on nvme.",
     ),
     (
-        "and none more may be allowed",
-        "metric: error share, at_most_more: 0",
-        "replay",
-        "No more than on sata.",
-        "Requests that failed: 0 % on sata and 0 % on nvme.",
-    ),
-    (
         "or so many of all",
         "metric: error share, at_most_share: 0.02",
         "replay",

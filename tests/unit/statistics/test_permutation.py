@@ -17,7 +17,10 @@ from plimsoll.analysis.statistics.permutation import (
     PermutationTest,
     adjust_by_holm,
     error_of_look,
+    in_blocks,
+    levels_of_each,
     paired,
+    step_down,
     t_cdf,
     t_quantile,
     unpaired,
@@ -202,8 +205,10 @@ def test_what_is_found_agrees_with_the_sample_size_of_a_t_test() -> None:
     root = 1 / math.sqrt(0.5)
     compared = PermutationTest([-root, 0.0, root], [-root, 0.0, root], False, 0.05)
     assert compared.spread(False) == pytest.approx(math.sqrt(2))
-    assert compared.found_from(14) == pytest.approx(1.3651 / 0.9178, abs=0.001)
-    assert PermutationTest([0.0, 1.0], [0.0, 1.0], False, 0.05).found_from(2) is None, "p cannot get there"
+    assert compared.found_from(14, 0.05) == pytest.approx(1.3651 / 0.9178, abs=0.001)
+    assert PermutationTest([0.0, 1.0], [0.0, 1.0], False, 0.05).found_from(2, 0.05) is None, (
+        "p cannot get there"
+    )
 
 
 def test_further_runs_are_foretold_by_what_these_leave_open() -> None:
@@ -214,6 +219,63 @@ def test_further_runs_are_foretold_by_what_these_leave_open() -> None:
     assert harder is not None
     assert clear < harder
     assert near is None
+
+
+BLOCKS = st.lists(
+    st.lists(st.integers(-40, 40).map(lambda n: n / 8), min_size=4, max_size=4), min_size=1, max_size=3
+)
+
+
+@given(BLOCKS, SHIFTS)
+def test_p_in_blocks_is_the_share_of_all_dealings_within_them(
+    blocks: list[list[float]], shift: float
+) -> None:
+    x, y = ([value for block in blocks for value in block[at : at + 2]] for at in (0, 2))
+    found = in_blocks(x, y)
+    assert found.arrangements == 6 ** len(blocks)
+    effects = [_effect(dealt) for dealt in _dealt([[*b[:2], b[2] - shift, b[3] - shift] for b in blocks])]
+    assert (found.p_above(shift), found.p_below(shift)) == pytest.approx(_shares(effects, effects[0]))
+
+
+def _dealt(blocks: list[list[float]]) -> list[list[list[float]]]:
+    """All dealings within blocks, the observed one first."""
+    ours = [[2, 3], *([a, b] for a, b in combinations(range(4), 2) if (a, b) != (2, 3))]
+    each = [
+        [[*(b[i] for i in range(4) if i not in pick), *(b[i] for i in pick)] for pick in ours] for b in blocks
+    ]
+    return [list(one) for one in product(*each)]
+
+
+def _effect(blocks: list[list[float]]) -> float:
+    return fmean(v for b in blocks for v in b[2:]) - fmean(v for b in blocks for v in b[:2])
+
+
+GATES = st.lists(
+    st.lists(st.integers(-40, 40).map(lambda n: n / 8), min_size=8, max_size=8), min_size=1, max_size=3
+)
+
+
+@given(GATES)
+def test_the_step_down_is_that_of_westfall_and_young(gates: list[list[float]]) -> None:
+    """By their algorithm 4.1, over all arrangements of four values a side."""
+    statistics = []
+    for gate in gates:
+        picks = sorted(combinations(range(8), 4), reverse=True)  # the last four, as observed, come first
+        dealt = [2 * fmean(gate[at] for at in pick) - 2 * fmean(gate) for pick in picks]
+        spread = math.sqrt(fmean(each**2 for each in dealt))
+        statistics.append([each / spread if spread > 1e-9 else 0.0 for each in dealt])
+    order = sorted(range(len(gates)), key=lambda at: -statistics[at][0])
+    expected, highest = {}, 0.0
+    for step, at in enumerate(order):
+        left = [max(statistics[other][n] for other in order[step:]) for n in range(70)]
+        highest = max(highest, sum(each >= statistics[at][0] - 1e-9 for each in left) / 70)
+        expected[at] = highest
+    evidence = [unpaired(gate[:4], gate[4:]) for gate in gates]
+    found = step_down(evidence, [0.0] * len(gates))
+    assert found == pytest.approx([expected[at] for at in range(len(gates))])
+    assert max(levels_of_each(evidence, [0.0] * len(gates), 3 / 70)) <= 3 / 70 + 1e-12
+    if len(gates) == 1:
+        assert found[0] == pytest.approx(evidence[0].p_above(0.0))
 
 
 def test_all_looks_together_spend_no_more_than_there_is() -> None:
