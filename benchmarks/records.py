@@ -6,8 +6,8 @@ from pathlib import Path
 from benchmarks.ratios import nearest_rank
 
 _HEADER_BYTES = 512
-# 68 bytes, of which lag_us and total_us are read.
-_RECORD = struct.Struct("<8xI16xI36x")
+# 81 bytes, of which lag_us and total_us are read.
+_RECORD = struct.Struct("<8xI16xI49x")
 
 
 def response_p999_ms(run: Path) -> float:

@@ -1,6 +1,6 @@
 """The time and memory that `plimsoll report` takes over very many requests.
 
-Makes synthetic run directories (68 bytes a request), reports on them, removes them, and prints one JSON
+Makes synthetic run directories (81 bytes a request), reports on them, removes them, and prints one JSON
 object: `{"records": …, "runs": …, "seconds": …, "max_rss_mib": …, "html_mib": …}`. Several runs are those
 of an experiment with two scenarios on two backends; a saturator keeps the disks busy for the middle half of
 each run.
@@ -32,7 +32,8 @@ from plimsoll.rundir.names import (
 
 COLUMNS = (
     "due_ns:<i8 lag_us:<u4 dns_us:<u4 connect_us:<u4 tls_us:<u4 ttfb_us:<u4 total_us:<u4 bytes:<i8 "
-    "logged_bytes:<i8 line:<u8 client:<u4 route:<u2 status:<u2 logged_status:<u2 error:|u1 flags:|u1"
+    "logged_bytes:<i8 line:<u8 client:<u4 route:<u2 status:<u2 logged_status:<u2 error:|u1 flags:|u1 "
+    "late_us:<u4 served:|u1 page:<u4 paused_us:<u4"
 )
 RECORD = np.dtype([(name, kind) for name, _, kind in (column.partition(":") for column in COLUMNS.split())])
 BLOCK = 1_000_000
@@ -66,7 +67,7 @@ def write_run(run: Path, records: int, number: int) -> None:
     """
     run.mkdir()
     facts = {
-        "format": 1,
+        "format": 2,
         "scenario": ("replay", "visitors")[number % 2],
         "backend": ("nvme", "sata")[number // 2 % 2],
         "repeat": number // 4 + 1,
@@ -96,7 +97,7 @@ def block(random: np.random.Generator, first: int, count: int) -> np.ndarray:
     into_stall_s = due_ns / 1e9 % 3600
     total_us = np.where(into_stall_s < 2, np.maximum(total_us, (2 - into_stall_s) * 1e6), total_us)
     requests["due_ns"] = due_ns
-    requests["lag_us"] = random.exponential(60, count)
+    requests["lag_us"] = requests["late_us"] = random.exponential(60, count)
     requests["total_us"] = total_us
     requests["ttfb_us"] = total_us * 0.8
     requests["bytes"] = requests["logged_bytes"] = random.integers(200, 90_000, count)

@@ -37,7 +37,7 @@ def has(who: str, flag: str) -> bool:
 
 
 def forget(scratch: Path) -> None:
-    """Remove the run directories there: 68 bytes a request add up."""
+    """Remove the run directories there: 81 bytes a request add up."""
     shutil.rmtree(scratch / "runs", ignore_errors=True)
 
 

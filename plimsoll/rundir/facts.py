@@ -21,14 +21,15 @@ from pydantic import (
 
 from plimsoll.common.errors import Severity
 
-RUN_FORMAT = 1
+RUN_FORMAT = 2
+RUN_FORMATS = (1, 2)  # that are read
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 _NEVER_S = 0xFFFF_FFFF / 1e6  # what stands for "never" in the columns of records
 
 
 def _is_format(value: object) -> object:
-    if value != RUN_FORMAT or isinstance(value, bool):
-        raise ValueError(f"must be {RUN_FORMAT}")
+    if value not in RUN_FORMATS or isinstance(value, bool):
+        raise ValueError(f"must be {' or '.join(map(str, RUN_FORMATS))}")
     return value
 
 

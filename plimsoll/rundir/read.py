@@ -15,7 +15,7 @@ from plimsoll.common.files import check_regular, read_regular
 from plimsoll.common.hostile import LARGEST_FIGURE, printable
 from plimsoll.common.units import counted
 from plimsoll.rundir.events import Event, read_events
-from plimsoll.rundir.facts import RUN_FORMAT, RunFacts, Summary
+from plimsoll.rundir.facts import RUN_FORMATS, RunFacts, Summary
 from plimsoll.rundir.names import (
     ERRORS_FILE,
     EVENTS_FILE,
@@ -190,11 +190,11 @@ def _model(path: Path, model: type[_Model]) -> _Model | None:
     if not isinstance(value, dict):
         raise DamagedFileError(f"{path}: holds no JSON object")
     version = value.get("format")
-    if version != RUN_FORMAT or isinstance(version, bool):
+    if version not in RUN_FORMATS or isinstance(version, bool):
         shown = printable(json.dumps(version), 40)
         raise FormatVersionError(
-            f"{path}: is of format {shown}; this version of plimsoll reads format {RUN_FORMAT}: "
-            "use the version that wrote it, or run again"
+            f"{path}: is of format {shown}; this version of plimsoll reads formats "
+            f"{' and '.join(map(str, RUN_FORMATS))}: use the version that wrote it, or run again"
         )
     try:
         return model.model_validate(value)

@@ -17,29 +17,32 @@ from plimsoll.common.errors import DamagedFileError, NoRequestsError, RunDirecto
 from plimsoll.common.files import open_regular, write_error
 
 HEADER_BYTES = 512
-RECORD = np.dtype(
-    [
-        ("due_ns", "<i8"),
-        ("lag_us", "<u4"),
-        ("dns_us", "<u4"),
-        ("connect_us", "<u4"),
-        ("tls_us", "<u4"),
-        ("ttfb_us", "<u4"),
-        ("total_us", "<u4"),
-        ("bytes", "<i8"),
-        ("logged_bytes", "<i8"),
-        ("line", "<u8"),
-        ("client", "<u4"),
-        ("route", "<u2"),
-        ("status", "<u2"),
-        ("logged_status", "<u2"),
-        ("error", "u1"),
-        ("flags", "u1"),
-    ]
-)
+_COLUMNS_V1 = [
+    ("due_ns", "<i8"),
+    ("lag_us", "<u4"),
+    ("dns_us", "<u4"),
+    ("connect_us", "<u4"),
+    ("tls_us", "<u4"),
+    ("ttfb_us", "<u4"),
+    ("total_us", "<u4"),
+    ("bytes", "<i8"),
+    ("logged_bytes", "<i8"),
+    ("line", "<u8"),
+    ("client", "<u4"),
+    ("route", "<u2"),
+    ("status", "<u2"),
+    ("logged_status", "<u2"),
+    ("error", "u1"),
+    ("flags", "u1"),
+]
+RECORD_V1 = np.dtype(_COLUMNS_V1)  # of format 1: 68 bytes
+# 81 bytes, packed: the first 68 are as in format 1.
+RECORD = np.dtype([*_COLUMNS_V1, ("late_us", "<u4"), ("served", "u1"), ("page", "<u4"), ("paused_us", "<u4")])
+UNKNOWN_LATE_US = 0xFFFF_FFFF
+SERVED = ("unknown", "hit", "miss", "pass", "expired")  # names of the numbers in column `served`
 REUSED, HTTP2, TLS, WARMUP, QUEUED, MEMBER, SENT_TO_LOGIN, CLIENT_QUEUED = 1, 2, 4, 8, 16, 32, 64, 128
 TIMEOUT = 4  # of `error`: no whole response within the time-out
-BLOCK_RECORDS = 1 << 18  # 17 MiB: small beside the figures' arrays, large beside the cost of a call
+BLOCK_RECORDS = 1 << 18  # 20 MiB: small beside the figures' arrays, large beside the cost of a call
 _LATEST_NS = 1 << 61  # 73 years
 _LARGEST_BODY_BYTES = 1 << 40  # the sum of eight million is a number of 64 bits
 _FIGURES_BYTES = 20  # of memory that a run's figures take for each request
@@ -115,12 +118,39 @@ class Request:
     logged_status: int = 0
 
 
+def late_us(records: Records) -> NDArray[np.uint32]:
+    """Return how much of the response time of each record is the generator's own lateness, shape (n,).
+
+    Format 1 does not have it: there the whole lag of a request that did not wait for a connection is the
+    generator's, and of one that did (`QUEUED`) it is unknown, `UNKNOWN_LATE_US`. The lesser of that and the
+    lag is the whole lag: all that may be the generator's.
+    """
+    if "late_us" in (records.dtype.names or ()):
+        return np.ascontiguousarray(records["late_us"])
+    queued = (records["flags"] & QUEUED) != 0
+    return np.where(queued, np.uint32(UNKNOWN_LATE_US), records["lag_us"])
+
+
+def with_all_columns(records: Records) -> Records:
+    """Return a copy of `records`, shape (n,), of either format with the columns of `RECORD`."""
+    if records.dtype == RECORD:
+        return records.copy()
+    copy = np.zeros(len(records), dtype=RECORD)
+    copy[list(RECORD_V1.names or ())] = records
+    copy["late_us"] = late_us(records)
+    return copy
+
+
 @dataclass(frozen=True)
 class RequestFile:
-    """The records of one run. `count` comes from the file's length; a cut-off last record is not counted."""
+    """The records of one run. `count` comes from the file's length; a cut-off last record is not counted.
+
+    `layout` is how they stand in the file: `RECORD`, or `RECORD_V1`.
+    """
 
     path: Path
     count: int
+    layout: np.dtype[Any] = RECORD
 
     @classmethod
     def open(cls, path: Path) -> "RequestFile":
@@ -131,10 +161,12 @@ class RequestFile:
         """
         with _open(path) as file:
             header, size = file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size
-        if size < HEADER_BYTES + RECORD.itemsize:
+        if size < HEADER_BYTES:
             raise NoRequestsError(f"{path}: holds no request")
-        _check_header(path, header)
-        count = (size - HEADER_BYTES) // RECORD.itemsize
+        layout = _read_layout(path, header)
+        count = (size - HEADER_BYTES) // layout.itemsize
+        if not count:
+            raise NoRequestsError(f"{path}: holds no request")
         needed_bytes = count * _FIGURES_BYTES
         memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         if needed_bytes > memory_bytes:
@@ -142,16 +174,17 @@ class RequestFile:
                 f"{path}: holds {count:,} requests, whose figures take {needed_bytes >> 30:,} GiB of memory, "
                 f"and this machine has {memory_bytes >> 30:,} GiB: use a larger one, or leave the run out"
             )
-        return cls(path, count)
+        return cls(path, count, layout)
 
     def blocks(self, block_records: int = BLOCK_RECORDS) -> Iterator[Records]:
         """Yield the records in the order in which they were written, in arrays of at most `block_records`.
 
-        Every array is a view of one buffer: copy what must outlive the iteration. Read rather than mapped,
-        because pages of a map count as resident memory, and because a map of a file that shrinks kills the
-        process. Raises DamagedFileError, also if a record holds what no program of ours writes.
+        They are as they stand in the file: `late_us` and `with_all_columns` take either format. Every array
+        is a view of one buffer: copy what must outlive the iteration. Read rather than mapped, because pages
+        of a map count as resident memory, and because a map of a file that shrinks kills the process. Raises
+        DamagedFileError, also if a record holds what no program of ours writes.
         """
-        buffer = np.empty(min(block_records, self.count), dtype=RECORD)
+        buffer = np.empty(min(block_records, self.count), dtype=self.layout)
         remaining = self.count
         with _open(self.path) as file:
             file.seek(HEADER_BYTES)
@@ -190,7 +223,8 @@ def _check_records(path: Path, block: Records) -> None:
         raise DamagedFileError(f"{path}: a body is of an impossible size; the file is damaged")
 
 
-def _check_header(path: Path, header: bytes) -> None:
+def _read_layout(path: Path, header: bytes) -> np.dtype[Any]:
+    """Return how the records behind a whole `header` are laid out. Raises DamagedFileError."""
     if header[:6] != b"\x93NUMPY":
         raise DamagedFileError(f"{path}: is not a NumPy file")
     length = HEADER_BYTES - 10
@@ -201,8 +235,10 @@ def _check_header(path: Path, header: bytes) -> None:
         dtype = np.dtype([tuple(field) for field in facts["descr"]])
     except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError):
         raise DamagedFileError(f"{path}: its header cannot be understood") from None
-    if dtype != RECORD:
-        raise DamagedFileError(f"{path}: {_difference(dtype)}; docs/run-format.md lists the columns")
+    for layout in (RECORD, RECORD_V1):
+        if dtype == layout:
+            return layout
+    raise DamagedFileError(f"{path}: {_difference(dtype)}; docs/run-format.md lists the columns")
 
 
 def _difference(dtype: np.dtype[Any]) -> str:
@@ -257,9 +293,10 @@ class RequestWriter:
             self.flush()
 
     def extend(self, records: Records) -> None:
-        """Append many records, shape (n,), a block at a time."""
+        """Append many records of either format, shape (n,), a block at a time."""
         for start in range(0, len(records), BLOCK_RECORDS):
             block = records[start : start + BLOCK_RECORDS]
+            block = block if block.dtype == RECORD else with_all_columns(block)
             self._waiting += block.tobytes()
             self.count += len(block)
             self.flush()
@@ -291,7 +328,7 @@ class RequestWriter:
 
 
 def packed(request: Request, route: int) -> bytes:
-    """Return the 68 bytes of one record."""
+    """Return the 81 bytes of one record. It waited for no connection: its lag is the generator's lateness."""
     flags = REUSED * request.reused + HTTP2 * request.http2 + TLS * request.tls + WARMUP * request.warmup
     times_us = (
         request.lag_us,
@@ -301,9 +338,11 @@ def packed(request: Request, route: int) -> bytes:
         request.ttfb_us,
         request.total_us,
     )
+    lag_us, *further_us = (min(max(time_us, 0), _LARGEST_US) for time_us in times_us)
     record = (
         request.due_ns,
-        *(min(max(time_us, 0), _LARGEST_US) for time_us in times_us),
+        lag_us,
+        *further_us,
         request.bytes,
         request.logged_bytes,
         request.iteration,
@@ -313,37 +352,68 @@ def packed(request: Request, route: int) -> bytes:
         request.logged_status,
         error_number(request.error),
         flags,
+        lag_us,
+        0,
+        0,
+        0,
     )
     return np.array(record, dtype=RECORD).tobytes()
 
 
-_BLOCK_BYTES = RECORD.itemsize << 14  # 1.1 MB
+_BLOCK_RECORDS = 1 << 14
 _MOST_LINES_BYTES = 8 << 20  # at a look
 
 
 class Tail:
-    """Yields what was appended to `path` since the last call; nothing while the file is not there."""
+    """Yields the lines appended to `path` since the last call; nothing while the file is not there."""
 
-    def __init__(self, path: Path, offset: int = 0) -> None:
-        self._path, self._offset = path, offset
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset = path, 0
 
     def lines(self) -> list[bytes]:
         """Return the whole lines that were appended; one that is only begun comes with a later call."""
-        data = self._read(_MOST_LINES_BYTES)
+        data = _read_at(self._path, self._offset, _MOST_LINES_BYTES)
         end = data.rfind(b"\n") + 1
         self._offset += end
         return data[:end].splitlines()
 
-    def records(self) -> Iterator[Records]:
-        """Yield the whole records that were appended, in arrays of shape (n,)."""
-        self._offset = max(self._offset, HEADER_BYTES)
-        while count := len(data := self._read(_BLOCK_BYTES)) // RECORD.itemsize:
-            self._offset += count * RECORD.itemsize
-            yield np.frombuffer(data, dtype=RECORD, count=count)
 
-    def _read(self, most_bytes: int) -> bytes:
+class RecordTail:
+    """Yields the records appended to `path` since the last call; nothing while it has no header of ours.
+
+    Of more than `most` records that are there at the beginning, those before the last `most` are `skipped`.
+    """
+
+    def __init__(self, path: Path, most: int | None = None) -> None:
+        self.skipped = 0
+        self._path, self._most = path, most
+        self._layout: np.dtype[Any] | None = None
+        self._offset = HEADER_BYTES
+
+    def records(self) -> Iterator[Records]:
+        """Yield the whole records that were appended, as they stand in the file, in arrays of shape (n,)."""
+        layout = self._layout = self._layout or self._begin()
+        if layout is None:
+            return
+        most_bytes = layout.itemsize * _BLOCK_RECORDS
+        while count := len(data := _read_at(self._path, self._offset, most_bytes)) // layout.itemsize:
+            self._offset += count * layout.itemsize
+            yield np.frombuffer(data, dtype=layout, count=count)
+
+    def _begin(self) -> np.dtype[Any] | None:
         try:
-            with open_regular(self._path) as file:
-                return os.pread(file.fileno(), most_bytes, self._offset)
-        except (FileNotFoundError, RunDirectoryError):  # not yet, or moved among the finished runs
-            return b""
+            found = RequestFile.open(self._path)
+        except RunDirectoryError:  # not yet, or nothing that can be read: who opens the run says so
+            return None
+        if self._most is not None:
+            self.skipped = max(found.count - self._most, 0)
+            self._offset += self.skipped * found.layout.itemsize
+        return found.layout
+
+
+def _read_at(path: Path, offset: int, most_bytes: int) -> bytes:
+    try:
+        with open_regular(path) as file:
+            return os.pread(file.fileno(), most_bytes, offset)
+    except (FileNotFoundError, RunDirectoryError):  # not yet, or moved among the finished runs
+        return b""

@@ -17,7 +17,7 @@ from plimsoll.common.files import replace_json, write_error
 from plimsoll.common.hostile import printable, redact
 from plimsoll.rundir.check import Silence
 from plimsoll.rundir.events import Measures
-from plimsoll.rundir.facts import OPTIONAL_KEYS, GeneratorHost, RunFacts
+from plimsoll.rundir.facts import OPTIONAL_KEYS, RUN_FORMAT, GeneratorHost, RunFacts
 from plimsoll.rundir.names import (
     ERRORS_FILE,
     EVENTS_FILE,
@@ -68,6 +68,7 @@ class RunWriter:
         self._summarise = summarise
         self.facts = facts.model_copy(
             update={
+                "format": RUN_FORMAT,
                 "status": "running",
                 "started_at": facts.started_at or datetime.now(UTC),
                 "host": this_host() if facts.host.hostname is None else facts.host,
@@ -105,7 +106,7 @@ class RunWriter:
                 self._records.add(request, self.route_number(request.route))
 
     def records(self, records: Records) -> None:
-        """Append many records as they are, shape (n,): their routes and errors have this run's numbers."""
+        """Append many records of either format, shape (n,); routes and errors have this run's numbers."""
         self._silence.take_all(records)
         with self._try_to_write() as able:
             if able:

@@ -41,12 +41,12 @@ from plimsoll.rundir.events import Event, Span, parsed_event, spans
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.names import EVENTS_FILE, HOST_FILE, REQUESTS_FILE
 from plimsoll.rundir.read import read_facts
-from plimsoll.rundir.records import HEADER_BYTES, QUEUED, RECORD, WARMUP, Records, Tail
+from plimsoll.rundir.records import QUEUED, WARMUP, Records, RecordTail, Tail
 from plimsoll.serve.catalogue import Catalogue, Contents, ExperimentItem, RunItem, is_inside, newest_first
 
 _RESENT_S = 5  # seconds that are sent again: late ones may have come in
 _MOST_OPEN = 16  # runs that are read at once
-_BACK_RECORDS = 2_000_000  # of a long run only these are read, from the end: 136 MB
+_BACK_RECORDS = 2_000_000  # of a long run only these are read, from the end: 162 MB
 _FLUSHED_S = 1  # writers hand records over once a second
 _MOST_EVENTS = 200
 _AGAIN_S = 0.5  # whoever looks sooner, sees the same
@@ -119,8 +119,7 @@ class LiveRun:
         self.path, self.facts = path, read_facts(path)
         self._lock, self._looked_s = threading.Lock(), float("-inf")
         records = path / REQUESTS_FILE
-        offset, self._skipped = _find_start(records)
-        self._records = Tail(records, offset) if is_inside(root, records) else None
+        self._records = RecordTail(records, _BACK_RECORDS) if is_inside(root, records) else None
         self._timeout_us = self.facts.timeout_us
         self._seconds = LiveSeconds(self._timeout_us)
         around = [path, path.parent, path.parent.parent]  # an attempt of the lab, or a member of one
@@ -143,11 +142,12 @@ class LiveRun:
             t_s = run_clock_s(self.facts)
             host = next((lines for each in self._hosts if (lines := each.look())), [])
             events = sorted(self._events, key=lambda event: event.t_ns)
+            skipped = self._records.skipped if self._records else 0
             return RunNow(
                 t_s=t_s,
                 timeout_ms=None if self._timeout_us is None else self._timeout_us / 1000,
-                requests=self._skipped + self._seconds.requests,
-                failures=None if self._skipped else self._seconds.failures,
+                requests=skipped + self._seconds.requests,
+                failures=None if skipped else self._seconds.failures,
                 points=list(self._seconds.points(from_s, int(t_s) - _FLUSHED_S)),
                 events=[event for event in events if event.name != "measure"][-_MOST_EVENTS:],
                 spans=[span for span in spans(events, t_s) if span.stop_s >= t_s - KEPT_S],
@@ -324,16 +324,6 @@ def event_text(event: Event) -> str:
     further = {key: value for key, value in event.further.items() if key != "t_ns"}
     said = json.dumps(further, ensure_ascii=False, default=str) if further else ""
     return printable(" ".join(filter(None, (event.name, event.phase, said))), 400)
-
-
-def _find_start(path: Path) -> tuple[int, int]:
-    """Return where to begin to read, and how many records lie before."""
-    try:
-        count = (path.stat().st_size - HEADER_BYTES) // RECORD.itemsize
-    except OSError:
-        count = 0
-    skipped = max(count - _BACK_RECORDS, 0)
-    return HEADER_BYTES + skipped * RECORD.itemsize, skipped
 
 
 @dataclass

@@ -126,7 +126,7 @@ func shownShape(t *testing.T, dir string) int64 {
 	if _, err := f.ReadAt(header, 0); err != nil {
 		t.Fatal(err)
 	}
-	if !sameColumns(header) {
+	if !sameColumns(header, headerText, shapeOffset) {
 		t.Fatalf("header is %q", header)
 	}
 	var n int64

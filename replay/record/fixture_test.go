@@ -15,8 +15,12 @@ import (
 // update rewrites the golden files: go test ./record -update
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// fixtureDir is a run directory that the Python side's tests read, too.
-const fixtureDir = "../../tests/fixtures/run-go"
+// Run directories that the Python side's tests read, too: one that this program writes, and the same run as it was written
+// in format 1.
+const (
+	fixtureDir   = "../../tests/fixtures/run-go-v2"
+	fixtureDirV1 = "../../tests/fixtures/run-go"
+)
 
 var fixtureStart = time.Date(2026, time.November, 20, 23, 8, 0, 123456000, time.UTC)
 
@@ -71,7 +75,9 @@ func fixtureRecords() []Record {
 		case i%31 == 0:
 			p.Flags |= Queued
 			p.LagUS = 20_000
+			p.LateUS = 60
 		}
+		p.Served, p.Page, p.PausedUS = uint8(i%5), uint32(i/10), uint32(i%7)
 	}
 	return records
 }

@@ -20,12 +20,11 @@ type Reader struct {
 	// Summary is nil where the run has not ended.
 	Summary *Summary
 
-	file *os.File
-	n    int64
+	recordFile
 }
 
-// ErrFormat says that requests.npy holds other columns than this program writes.
-var ErrFormat = errors.New("requests.npy has other columns than format 1 of the run directory")
+// ErrFormat says that requests.npy holds other columns than those that this program reads.
+var ErrFormat = errors.New("requests.npy has other columns than formats 1 and 2 of the run directory")
 
 // OpenRun opens the run directory at dir.
 func OpenRun(dir string) (*Reader, error) {
@@ -42,57 +41,71 @@ func OpenRun(dir string) (*Reader, error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, err
 	}
-	f, n, err := openRecords(filepath.Join(dir, "requests.npy"))
+	var err error
+	r.recordFile, err = openRecords(filepath.Join(dir, "requests.npy"))
 	if err != nil {
 		return nil, err
 	}
-	r.file, r.n = f, n
 	return r, nil
 }
 
-// openRecords opens a requests.npy, checks its header, and returns how many whole records it has. Where not even the
-// header is whole, the error is io.EOF or io.ErrUnexpectedEOF.
-func openRecords(path string) (*os.File, int64, error) {
+// recordFile is an open requests.npy of either format: the length of one record, and the number of whole ones.
+type recordFile struct {
+	file    *os.File
+	size, n int64
+}
+
+// openRecords opens a requests.npy and checks its header. Where not even that is whole, the error is io.EOF or
+// io.ErrUnexpectedEOF.
+func openRecords(path string) (recordFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, err
+		return recordFile{}, err
 	}
 	header := make([]byte, headerSize)
-	if _, err = io.ReadFull(f, header); err == nil && !sameColumns(header) {
-		err = ErrFormat
+	size := int64(Size)
+	if _, err = io.ReadFull(f, header); err == nil {
+		switch {
+		case sameColumns(header, headerText, shapeOffset):
+		case sameColumns(header, headerTextV1, shapeOffsetV1):
+			size = sizeV1
+		default:
+			err = ErrFormat
+		}
 	}
 	info, statErr := f.Stat()
 	if err := errors.Join(err, statErr); err != nil {
 		f.Close()
-		return nil, 0, fmt.Errorf("%s: %w", path, err)
+		return recordFile{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return f, (info.Size() - headerSize) / Size, nil
+	return recordFile{f, size, (info.Size() - headerSize) / size}, nil
 }
 
-// sameColumns compares all of the header but the number of records.
-func sameColumns(header []byte) bool {
+// sameColumns compares all of a header but the number of records.
+func sameColumns(header []byte, want string, shapeOffset int64) bool {
 	end := shapeOffset + shapeDigits
-	return string(header[:shapeOffset]) == headerText[:shapeOffset] && string(header[end:]) == headerText[end:]
+	return string(header[:shapeOffset]) == want[:shapeOffset] && string(header[end:]) == want[end:]
 }
 
 // Len returns the number of whole records, by the length of the file: a truncated last record does not count.
 func (r *Reader) Len() int64 { return r.n }
 
-// Records yields all whole records in the order of the file. The error, if any, comes last.
+// Records yields all whole records in the order of the file. The error, if any, comes last. What format 1 does not have is
+// unknown: 0, or UnknownLateUS.
 func (r *Reader) Records() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		const batch = 1024
-		buffer := make([]byte, batch*Size)
+		buffer := make([]byte, batch*r.size)
 		for at := int64(0); at < r.n; {
 			n := min(batch, r.n-at)
-			b := buffer[:n*Size]
-			if _, err := r.file.ReadAt(b, headerSize+at*Size); err != nil {
+			b := buffer[:n*r.size]
+			if _, err := r.file.ReadAt(b, headerSize+at*r.size); err != nil {
 				yield(Record{}, err)
 				return
 			}
-			for ; len(b) > 0; b = b[Size:] {
+			for ; len(b) > 0; b = b[r.size:] {
 				var record Record
-				record.get((*[Size]byte)(b))
+				record.get(b[:r.size])
 				if !yield(record, nil) {
 					return
 				}
@@ -122,6 +135,7 @@ const tailBatch = 1024
 // Tail reads the records of a run while they are written, each once.
 type Tail struct {
 	file    *os.File
+	size    int64 // of one record
 	at      int64 // bytes that are read, the header among them
 	bytes   []byte
 	records []Record
@@ -134,18 +148,20 @@ func OpenTail(path string) (*Tail, error) {
 	} else if !info.Mode().IsRegular() { // to open a pipe would wait for its writer
 		return nil, fmt.Errorf("%s: is not a regular file", path)
 	}
-	f, _, err := openRecords(path)
+	f, err := openRecords(path)
 	if err != nil {
 		return nil, err
 	}
-	return &Tail{file: f, at: headerSize, bytes: make([]byte, tailBatch*Size), records: make([]Record, tailBatch)}, nil
+	return &Tail{
+		file: f.file, size: f.size, at: headerSize, bytes: make([]byte, tailBatch*f.size), records: make([]Record, tailBatch),
+	}, nil
 }
 
 // SkipWritten leaves out what is written so far.
 func (t *Tail) SkipWritten() error {
 	info, err := t.file.Stat()
 	if err == nil {
-		t.at = headerSize + (info.Size()-headerSize)/Size*Size
+		t.at = headerSize + (info.Size()-headerSize)/t.size*t.size
 	}
 	return err
 }
@@ -156,12 +172,12 @@ func (t *Tail) Next() ([]Record, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	n /= Size
-	for i := range n {
-		t.records[i].get((*[Size]byte)(t.bytes[i*Size:]))
+	whole := int64(n) / t.size
+	for i := range whole {
+		t.records[i].get(t.bytes[i*t.size : (i+1)*t.size])
 	}
-	t.at += int64(n) * Size
-	return t.records[:n], nil
+	t.at += whole * t.size
+	return t.records[:whole], nil
 }
 
 // Stat describes the file.

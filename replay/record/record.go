@@ -26,11 +26,23 @@ type Record struct {
 	LoggedStatus uint16
 	Error        ErrorKind
 	Flags        Flags
-	LateUS       uint32 // due → handed to a client's connections, or to their queue; only the summary has it
+	// LateUS is due → handed to a client's connections, or to their queue; UnknownLateUS where only that a request
+	// waited is known.
+	LateUS   uint32
+	Served   uint8  // what answered: 0 unknown, 1 hit, 2 miss, 3 pass, 4 expired
+	Page     uint32 // the page that it belongs to; 0 unknown
+	PausedUS uint32 // pauses of the program's own while it read the body
 }
 
-// Size is the length of one packed record in bytes.
-const Size = 68
+// Size is the length of one packed record in bytes, sizeV1 that of one in format 1.
+const (
+	Size   = 81
+	sizeV1 = 68
+)
+
+// UnknownLateUS is the LateUS of a record that does not have it. The lesser of it and the lag is the whole lag: all that
+// may be the generator's.
+const UnknownLateUS = 1<<32 - 1
 
 // Flags say how a request was sent.
 type Flags uint8
@@ -48,6 +60,15 @@ const (
 
 // ResponseUS returns done − due, the time that a visitor waits. It takes 33 bits where both parts are saturated.
 func (r *Record) ResponseUS() uint64 { return uint64(r.LagUS) + uint64(r.TotalUS) }
+
+// GeneratorLateUS returns how much of the response time is the generator's own lateness: the whole lag of a request that
+// did not wait for a connection.
+func (r *Record) GeneratorLateUS() uint32 {
+	if r.Flags&Queued == 0 {
+		return r.LagUS
+	}
+	return r.LateUS
+}
 
 // Failed reports whether a request is a failure: it got no whole response, or a wrong answer. That is a status of 500 or
 // more where the log has a lower one or none, 429 where it has another or none, and one of 400 or more where it has one
@@ -108,11 +129,16 @@ func (r *Record) put(b *[Size]byte) {
 	le.PutUint16(b[64:], r.LoggedStatus)
 	b[66] = byte(r.Error)
 	b[67] = byte(r.Flags)
+	le.PutUint32(b[68:], r.GeneratorLateUS())
+	b[72] = r.Served
+	le.PutUint32(b[73:], r.Page)
+	le.PutUint32(b[77:], r.PausedUS)
 }
 
-// get unpacks b into the record.
-func (r *Record) get(b *[Size]byte) {
+// get unpacks b, which has the bytes of one record of either format, into the record.
+func (r *Record) get(b []byte) {
 	le := binary.LittleEndian
+	_ = b[sizeV1-1]
 	*r = Record{
 		DueNS: int64(le.Uint64(b[0:])),
 		LagUS: le.Uint32(b[8:]), DNSUS: le.Uint32(b[12:]), ConnectUS: le.Uint32(b[16:]),
@@ -122,6 +148,12 @@ func (r *Record) get(b *[Size]byte) {
 		Route: le.Uint16(b[60:]), Status: le.Uint16(b[62:]), LoggedStatus: le.Uint16(b[64:]),
 		Error: ErrorKind(b[66]), Flags: Flags(b[67]),
 	}
+	if len(b) < Size {
+		r.LateUS = UnknownLateUS
+		r.LateUS = r.GeneratorLateUS()
+		return
+	}
+	r.LateUS, r.Served, r.Page, r.PausedUS = le.Uint32(b[68:]), b[72], le.Uint32(b[73:]), le.Uint32(b[77:])
 }
 
 // ErrorKind says why a request failed. None is a whole response, whatever its status.
@@ -181,14 +213,23 @@ var columns = [...][2]string{
 	{"due_ns", "<i8"}, {"lag_us", "<u4"}, {"dns_us", "<u4"}, {"connect_us", "<u4"}, {"tls_us", "<u4"},
 	{"ttfb_us", "<u4"}, {"total_us", "<u4"}, {"bytes", "<i8"}, {"logged_bytes", "<i8"}, {"line", "<u8"},
 	{"client", "<u4"}, {"route", "<u2"}, {"status", "<u2"}, {"logged_status", "<u2"}, {"error", "|u1"}, {"flags", "|u1"},
+	{"late_us", "<u4"}, {"served", "|u1"}, {"page", "<u4"}, {"paused_us", "<u4"},
 }
 
-var headerText, shapeOffset = func() (string, int64) {
+const columnsV1 = 16 // format 1 has these and no more
+
+var (
+	headerText, shapeOffset     = header(len(columns))
+	headerTextV1, shapeOffsetV1 = header(columnsV1)
+)
+
+// header returns the header of no records with the first so many columns, and where the number of records stands in it.
+func header(n int) (string, int64) {
 	var b strings.Builder
 	b.WriteString("\x93NUMPY\x01\x00")
 	b.Write([]byte{(headerSize - 10) & 0xff, (headerSize - 10) >> 8})
 	b.WriteString("{'descr': [")
-	for i, c := range columns {
+	for i, c := range columns[:n] {
 		if i > 0 {
 			b.WriteString(", ")
 		}
@@ -201,7 +242,7 @@ var headerText, shapeOffset = func() (string, int64) {
 	b.WriteString(strings.Repeat(" ", headerSize-1-b.Len()))
 	b.WriteByte('\n')
 	return b.String(), int64(at)
-}()
+}
 
 // shapeText returns the number of records, padded to a fixed width.
 func shapeText(records int64) string { return fmt.Sprintf("%*d", shapeDigits, records) }

@@ -8,12 +8,15 @@ import (
 
 // randomRecord fills every field with bits of its whole range.
 func randomRecord(r *rand.Rand) Record {
-	return Record{
+	record := Record{
 		DueNS: int64(r.Uint64()), LagUS: r.Uint32(), DNSUS: r.Uint32(), ConnectUS: r.Uint32(), TLSUS: r.Uint32(),
 		TTFBUS: r.Uint32(), TotalUS: r.Uint32(), Bytes: int64(r.Uint64()), LoggedBytes: int64(r.Uint64()), Line: r.Uint64(),
 		Client: r.Uint32(), Route: uint16(r.Uint32()), Status: uint16(r.Uint32()), LoggedStatus: uint16(r.Uint32()),
 		Error: ErrorKind(r.Uint32()), Flags: Flags(r.Uint32()),
+		LateUS: r.Uint32(), Served: uint8(r.Uint32()), Page: r.Uint32(), PausedUS: r.Uint32(),
 	}
+	record.LateUS = record.GeneratorLateUS()
+	return record
 }
 
 func TestPackedRecordsReadBackAsTheyWere(t *testing.T) {
@@ -23,7 +26,7 @@ func TestPackedRecordsReadBackAsTheyWere(t *testing.T) {
 		var packed [Size]byte
 		want.put(&packed)
 		var got Record
-		got.get(&packed)
+		got.get(packed[:])
 		if got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
@@ -31,15 +34,20 @@ func TestPackedRecordsReadBackAsTheyWere(t *testing.T) {
 }
 
 func TestColumnsFillTheRecord(t *testing.T) {
-	total := 0
-	for _, c := range columns {
-		total += int(c[1][2] - '0')
-	}
-	if total != Size {
-		t.Errorf("columns of the header take %d bytes, a record %d", total, Size)
-	}
-	if len(headerText) != headerSize {
-		t.Errorf("header takes %d bytes, want %d", len(headerText), headerSize)
+	for _, format := range []struct {
+		columns, size int
+		header        string
+	}{{columnsV1, sizeV1, headerTextV1}, {len(columns), Size, headerText}} {
+		total := 0
+		for _, c := range columns[:format.columns] {
+			total += int(c[1][2] - '0')
+		}
+		if total != format.size {
+			t.Errorf("%d columns take %d bytes, a record %d", format.columns, total, format.size)
+		}
+		if len(format.header) != headerSize {
+			t.Errorf("the header of %d columns takes %d bytes, want %d", format.columns, len(format.header), headerSize)
+		}
 	}
 }
 

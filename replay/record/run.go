@@ -12,7 +12,7 @@ import (
 )
 
 // Format is the version of the run directory's format.
-const Format = 1
+const Format = 2
 
 // Status is the state of a run.
 type Status string

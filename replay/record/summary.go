@@ -210,11 +210,10 @@ func (t *tally) add(r *Record) {
 	}
 	if r.Flags&Queued != 0 {
 		t.queued++
-		t.late.add(uint64(r.LateUS))
 	} else {
 		t.lag.add(uint64(r.LagUS))
-		t.late.add(uint64(r.LagUS))
 	}
+	t.late.add(uint64(r.GeneratorLateUS()))
 	if r.TTFBUS > 0 && !r.Failed() {
 		t.ttfb.add(uint64(r.TTFBUS))
 	}

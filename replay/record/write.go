@@ -49,7 +49,7 @@ const (
 	blockRecords = 1024
 	wakeBlocks   = 64   // this many full blocks wake the flusher before its second is over
 	keepBlocks   = 128  // empty blocks kept for use again
-	maxBlocks    = 4096 // 4 M records, 300 MB: more would mean that the disk accepts nothing at all
+	maxBlocks    = 4096 // 4 M records, 400 MB: more would mean that the disk accepts nothing at all
 )
 
 type block struct {

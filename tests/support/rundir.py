@@ -27,7 +27,13 @@ COLUMNS = {
     "logged_status": "<u2",
     "error": "|u1",
     "flags": "|u1",
+    "late_us": "<u4",
+    "served": "|u1",
+    "page": "<u4",
+    "paused_us": "<u4",
 }
+COLUMNS_V1 = dict(list(COLUMNS.items())[:16])
+RECORD_BYTES = 81
 ERRORS = ["none", "connect_refused", "connect_failed", "tls_failed", "timeout", "reset", "closed_early"]
 
 
@@ -47,6 +53,8 @@ def records(count: int, **columns: Any) -> np.ndarray:
     table["line"] = np.arange(1, count + 1)
     for name, values in columns.items():
         table[name] = values
+    if "late_us" not in columns:
+        table["late_us"] = np.where(table["flags"] & 16, 0, table["lag_us"])
     return table
 
 
@@ -59,7 +67,7 @@ def load_records(directory: Path) -> np.ndarray:
 def run_facts(**keys: Any) -> dict[str, Any]:
     program = "replay" if keys.get("scenario", "replay").endswith("replay") else "scenario"
     return {
-        "format": 1,
+        "format": 2,
         "scenario": "replay",
         "backend": None,
         "repeat": None,
@@ -121,7 +129,7 @@ def write_run(
     (path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events or []))
     (path / "requests.npy").write_bytes(header(shape=len(table)) + table.tobytes())
     if summary is not None:
-        (path / "summary.json").write_text(json.dumps({"format": 1, **summary}))
+        (path / "summary.json").write_text(json.dumps({"format": 2, **summary}))
     return path
 
 

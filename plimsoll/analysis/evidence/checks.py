@@ -25,7 +25,7 @@ from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, milliseconds, share, significant
 from plimsoll.rundir.facts import ran_together
 from plimsoll.rundir.find import run_group
-from plimsoll.rundir.records import HEADER_BYTES, RECORD
+from plimsoll.rundir.records import HEADER_BYTES
 
 _OF_DEATH = (FindingKind.TARGET_DIED, FindingKind.INCOMPLETE)
 # What `answers: false` in gates.yml turns into doubts.
@@ -162,7 +162,7 @@ def _check_records(run: MeasuredRun) -> _Found:
     if sent is not None and sent != there:
         text = f"is truncated: {sent:,} requests were sent, and requests.npy holds {there:,}."
         yield FindingKind.TRUNCATED, text, None
-    elif (directory.requests.path.stat().st_size - HEADER_BYTES) % RECORD.itemsize:
+    elif (directory.requests.path.stat().st_size - HEADER_BYTES) % directory.requests.layout.itemsize:
         yield FindingKind.TRUNCATED, "is truncated: the last record of requests.npy is cut off.", None
     found = run.records_sha256
     if summary.records_sha256 and found and summary.records_sha256 != found:

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import numpy as np
@@ -12,7 +12,19 @@ from numpy.typing import NDArray
 from plimsoll.analysis.statistics.requests import failure_mask
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, QUEUED, REUSED, TLS, WARMUP, Records
+from plimsoll.rundir.records import (
+    CLIENT_QUEUED,
+    HTTP2,
+    QUEUED,
+    RECORD,
+    REUSED,
+    SERVED,
+    TLS,
+    UNKNOWN_LATE_US,
+    WARMUP,
+    Records,
+    with_all_columns,
+)
 
 Advance = Callable[[int], None]
 Writer = Callable[[IO[bytes]], object]
@@ -109,25 +121,40 @@ COLUMNS = {
     "warmup": ("", "part of the warm-up: in no figure of a report"),
     "queued": ("", "had to wait for a connection when it was due"),
     "client_queued": ("", "had to wait for one of its own client, which is not the server's doing"),
+    "late_us": ("us", "what of lag_us is the generator's own lateness; absent if unknown"),
+    "served": ("", "what answered: hit, miss, pass or expired; absent if unknown"),
+    "page": ("", "the page that it belongs to; absent if unknown"),
+    "paused_us": ("us", "pauses of the program's own while it read the body; 0 also where it did not look"),
+}
+
+
+_UNKNOWN = {
+    "late_us": UNKNOWN_LATE_US,
+    "ttfb_us": 0,
+    "logged_bytes": -1,
+    "status": 0,
+    "logged_status": 0,
+    "page": 0,
 }
 
 
 def columns(run: RunDirectory, block: Records) -> dict[str, ColumnValues]:
     """Return the columns of a block of records, as `COLUMNS` names them, in their order."""
     found: dict[str, ColumnValues] = {}
+    block = with_all_columns(block)
 
     def copy(name: str) -> NDArray[Any]:
         return np.ascontiguousarray(block[name])
 
-    for name in ("due_ns", "lag_us", "dns_us", "connect_us", "tls_us", "total_us", "bytes", "client"):
-        found[name] = ColumnValues(copy(name))
-    for name, unknown in (("ttfb_us", 0), ("logged_bytes", -1), ("status", 0), ("logged_status", 0)):
+    for name in COLUMNS.keys() & set(RECORD.names or ()):
         values = copy(name)
-        found[name] = ColumnValues(values, values == unknown)
+        found[name] = ColumnValues(values, values == _UNKNOWN[name] if name in _UNKNOWN else None)
     found["response_us"] = ColumnValues(found["lag_us"].values.astype(np.int64) + found["total_us"].values)
     found["log"], found["line"] = _origin(run, copy("line"))
     found["route"] = _name_values(copy("route"), run.route_name)
     found["error"] = _name_values(copy("error"), run.error_name)
+    served = copy("served")
+    found["served"] = replace(_name_values(served, _served_name), absent=served == 0)
     found["failed"] = ColumnValues(failure_mask(block))
     flags = copy("flags")
     for name, flag in (
@@ -140,6 +167,10 @@ def columns(run: RunDirectory, block: Records) -> dict[str, ColumnValues]:
     ):
         found[name] = ColumnValues((flags & flag) != 0)
     return {name: found[name] for name in COLUMNS}
+
+
+def _served_name(number: int) -> str:
+    return SERVED[number] if number < len(SERVED) else f"served {number}"
 
 
 def _name_values(numbers: NDArray[Any], name_of: Callable[[int], str]) -> ColumnValues:

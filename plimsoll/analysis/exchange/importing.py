@@ -360,7 +360,7 @@ class ImportWriter:
 
 Rows = NDArray[np.void]  # records, or what they are made of
 Instants = NDArray[np.int64]
-_ALL_HELD = 1 << 18  # records that all streams together hold: some 140 MB with what sorting them takes
+_ALL_HELD = 1 << 18  # records that all streams together hold: some 170 MB with what sorting them takes
 
 
 def window_of(streams: int) -> int:

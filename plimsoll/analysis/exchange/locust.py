@@ -175,7 +175,7 @@ class LocustLog(LogFile):
         number = error_number(_kind(error, status))
         route = self._route_number(locust_route(name))
         due_ns, user, total_us = start_us * 1000, user & 0xFFFF, min(total_us, LARGEST_US)
-        return (due_ns, 0, 0, 0, 0, 0, total_us, size, -1, 0, user, route, status, 0, number, 0)
+        return (due_ns, 0, 0, 0, 0, 0, total_us, size, -1, 0, user, route, status, 0, number, 0, 0, 0, 0, 0)
 
 
 def locust_route(name: str) -> str:

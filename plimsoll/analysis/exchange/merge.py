@@ -45,7 +45,15 @@ from plimsoll.rundir.facts import (
 )
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, REJECTS_FILE, SUMMARY_FILE
 from plimsoll.rundir.read import read_json
-from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP, Records, RequestFile, error_number
+from plimsoll.rundir.records import (
+    MEMBER,
+    SENT_TO_LOGIN,
+    WARMUP,
+    Records,
+    RequestFile,
+    error_number,
+    with_all_columns,
+)
 from plimsoll.rundir.write import RunWriter
 
 MOST_SAID = 20_000  # characters of what is said of all instances together
@@ -153,7 +161,7 @@ def _records(one: ShardRun, run: RunWriter, offset_ns: int, most: int) -> Iterat
     errors = np.array([error_number(one.run.error_name(number)) for number in range(256)], dtype=np.uint8)
     routes, known = np.zeros(1 << 16, dtype=np.uint16), np.zeros(1 << 16, dtype=bool)
     for block in one.run.requests.blocks(most):
-        records = block.copy()
+        records = with_all_columns(block)
         for number in np.unique(records["route"][~known[records["route"]]]):
             routes[number] = run.route_number(one.run.route_name(int(number)))
             known[number] = True

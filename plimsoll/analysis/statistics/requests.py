@@ -10,7 +10,7 @@ skewed, so runs that were cut and runs that were not could no longer change side
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,6 +38,7 @@ class CountedRequests:
     records: Records
     timeout_us: int | None
     warmup: Records | None = None
+    _columns: dict[str, NDArray[Any]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, block: Records, timeout_us: int | None) -> "CountedRequests":
@@ -49,8 +50,10 @@ class CountedRequests:
         return len(self.records)
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column of the records as an array of its own."""
-        return np.ascontiguousarray(self.records[name])
+        """Return a column of the records as an array of its own, not to be written to."""
+        if name not in self._columns:
+            self._columns[name] = np.ascontiguousarray(self.records[name])
+        return self._columns[name]
 
     @cached_property
     def due_ns(self) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from plimsoll.rundir.records import HEADER_BYTES
+from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from tests.support.programs import LONGEST_S, REPLAY, ROOT, listens, need, wait_for
 from tests.support.servers import Nginx
 
@@ -43,16 +43,15 @@ def test_kill_loses_nothing_from_before_the_records_last_grew(
     process = subprocess.Popen(command)
     run = out / "latest"
     file = run / "requests.npy"
-    wait_for(
-        "ten thousand are recorded", lambda: file.exists() and file.stat().st_size > HEADER_BYTES + 680_000
-    )
+    enough = HEADER_BYTES + 10_000 * RECORD.itemsize
+    wait_for("ten thousand are recorded", lambda: file.exists() and file.stat().st_size > enough)
     grew_at, size = time.time(), file.stat().st_size
     wait_for("more are", lambda: file.stat().st_size > size)
     process.kill()
     process.wait()
     nginx.stop()
 
-    recorded = (file.stat().st_size - HEADER_BYTES) // 68
+    recorded = (file.stat().st_size - HEADER_BYTES) // RECORD.itemsize
     by_numpy = len(np.load(file, mmap_mode="r"))
     instants = [float(line.split("\t", 1)[0]) for line in nginx.log.read_text().splitlines()]
     # Each loop writes what it has recorded once a second.

@@ -29,7 +29,7 @@ from tests.support.comparable import (
     write_gates,
 )
 from tests.support.experiment import FAST, SLOW, add_events, write_experiment
-from tests.support.rundir import change, change_records
+from tests.support.rundir import RECORD_BYTES, change, change_records
 
 
 @pytest.mark.parametrize(
@@ -169,14 +169,14 @@ UNFIT: list[tuple[str, Callable[[Path], object], str]] = [
     ("no summary", lambda p: (p / "summary.json").unlink(), "summary.json is missing"),
     (
         "half of the records are gone",
-        lambda p: os.truncate(p / "requests.npy", 512 + 68 * 700),
+        lambda p: os.truncate(p / "requests.npy", 512 + RECORD_BYTES * 700),
         "1,500 requests were sent, and",
     ),
     ("all of them are", lambda p: os.truncate(p / "requests.npy", 512), "holds no request"),
     ("the header is", lambda p: os.truncate(p / "requests.npy", 20), "holds no request"),
     (
         "the last record is cut off",
-        lambda p: os.truncate(p / "requests.npy", 512 + 68 * REQUESTS - 5),
+        lambda p: os.truncate(p / "requests.npy", 512 + RECORD_BYTES * REQUESTS - 5),
         "1,500 requests were sent",
     ),
     ("the file of records is missing", lambda p: (p / "requests.npy").unlink(), "requests.npy is missing"),
@@ -186,7 +186,7 @@ UNFIT: list[tuple[str, Callable[[Path], object], str]] = [
         "is not JSON; it was cut off",
     ),
     ("run.json is missing", lambda p: (p / "run.json").unlink(), "run.json is missing"),
-    ("another format", lambda p: change(p, format=2), "is of format 2"),
+    ("another format", lambda p: change(p, format=3), "is of format 3"),
     ("a time that is no figure", lambda p: change(p, warmup_s=float("nan")), "warmup_s"),
     ("an impossible instant", lambda p: change_records(p, slice(3, 4), due_ns=-1), "impossible instant"),
     (

@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 from plimsoll.analysis.exchange.csvfile import COLUMNS, cell
 from plimsoll.analysis.exchange.exporting import export_run
 from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import SERVED, UNKNOWN_LATE_US
 from tests.support.programs import FIXTURES
 from tests.support.rundir import COLUMNS as RECORD
-from tests.support.rundir import load_records, records, traffic, write_run
+from tests.support.rundir import COLUMNS_V1, load_records, records, traffic, write_run
 
-RUN_GO = FIXTURES / "run-go"
-FLAGS = {"reused": 1, "http2": 2, "tls": 4, "warmup": 8, "queued": 16}
+RUN_GO, RUN_GO_V1 = FIXTURES / "run-go-v2", FIXTURES / "run-go"
+FLAGS = {"reused": 1, "http2": 2, "tls": 4, "warmup": 8, "queued": 16, "client_queued": 128}
 
 
 def rows_of_csv(run: Path, out: Path) -> list[dict[str, Any]]:
     export_run(run, "csv", out)
     with out.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    texts = ("log", "route", "error")
+    texts = ("log", "route", "error", "served")
     return [
         {
             name: (value or None) if name in texts else bool(int(value)) if name in FLAGS else _whole(value)
@@ -52,6 +53,8 @@ def record_of(row: dict[str, Any], run: RunDirectory) -> tuple[int, ...]:
     made["line"] = (row["line"] or 0) | (logs.index(row["log"]) << 48 if row["log"] else 0)
     made["logged_bytes"] = -1 if row["logged_bytes"] is None else row["logged_bytes"]
     made["route"], made["error"] = run.routes.index(row["route"]), run.errors.index(row["error"])
+    made["served"] = SERVED.index(row["served"] or "unknown")
+    made["late_us"] = UNKNOWN_LATE_US if row["late_us"] is None else row["late_us"]
     made["flags"] = sum(flag for name, flag in FLAGS.items() if row[name])
     return tuple(made[name] for name in RECORD)
 
@@ -63,6 +66,17 @@ def test_every_record_comes_back(tmp_path: Path, read: Any) -> None:
     assert list(rows[0]) == list(COLUMNS)
     assert [record_of(row, run) for row in rows] == load_records(run.path).tolist()
     assert all(row["response_us"] == row["lag_us"] + row["total_us"] for row in rows)
+
+
+@pytest.mark.parametrize("read", [rows_of_csv, rows_of_parquet])
+def test_records_of_format_1_have_the_same_columns(tmp_path: Path, read: Any) -> None:
+    """What they do not know is absent: the lateness of what waited, what answered, the page."""
+    rows, run = read(RUN_GO_V1, tmp_path / "out"), RunDirectory.open(RUN_GO_V1)
+    assert list(rows[0]) == list(COLUMNS)
+    assert [record_of(row, run)[: len(COLUMNS_V1)] for row in rows] == load_records(run.path).tolist()
+    for row in rows:
+        assert row["late_us"] == (None if row["queued"] else row["lag_us"])
+        assert (row["served"], row["page"], row["paused_us"]) == (None, None, 0)
 
 
 SOME = st.lists(
@@ -77,7 +91,10 @@ SOME = st.lists(
         st.integers(0, 65535),
         st.integers(0, 65535),
         st.integers(0, 6),
-        st.integers(0, 31),
+        st.sampled_from([0, 1, 31, 144]),
+        st.integers(0, (1 << 32) - 1),
+        st.integers(0, 4),
+        *[st.integers(0, (1 << 32) - 1)] * 2,
     ),
     min_size=1,
     max_size=20,

@@ -28,7 +28,7 @@ from plimsoll.lab.experiment.status.running import (
 )
 from plimsoll.lab.experiment.status.text import lines, load_text
 from plimsoll.lab.experiment.status.watch import Runs, State, Status, StatusReader
-from plimsoll.rundir.records import RECORD, WARMUP, Records, Tail, header
+from plimsoll.rundir.records import RECORD, WARMUP, Records, RecordTail, Tail, header
 from tests.support.programs import DOCS
 from tests.support.scripted import STARTS, ScriptedExperiment, lab_of
 
@@ -67,7 +67,7 @@ def test_each_byte_of_a_file_that_grows_is_read_once(tmp_path: Path, monkeypatch
         return data
 
     monkeypatch.setattr(os, "pread", counted)
-    tail = Tail(path)
+    tail = RecordTail(path)
     assert list(tail.records()) == []  # it is not there yet
     append(path, header(0))
     found = 0
@@ -81,7 +81,7 @@ def test_each_byte_of_a_file_that_grows_is_read_once(tmp_path: Path, monkeypatch
 def test_half_a_record_or_line_waits_for_the_other_half(tmp_path: Path) -> None:
     path, data = tmp_path / "requests.npy", records(2).tobytes()
     append(path, header(0) + data[:100])
-    tail = Tail(path)
+    tail = RecordTail(path)
     assert [len(block) for block in tail.records()] == [1]
     append(path, data[100:])
     assert [len(block) for block in tail.records()] == [1]

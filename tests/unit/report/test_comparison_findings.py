@@ -17,7 +17,7 @@ from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.rundir.read import RunDirectory
 from tests.support.experiment import FAST, SLOW, add_events, write_experiment, write_one
 from tests.support.pages import text_of, warnings_of
-from tests.support.rundir import change, records, write_run
+from tests.support.rundir import RECORD_BYTES, change, records, write_run
 
 Spoil = Callable[[Path], object]
 
@@ -66,7 +66,7 @@ def _empty(run: Path) -> None:
 
 def _few_requests(run: Path) -> None:
     data = (run / "requests.npy").read_bytes()
-    (run / "requests.npy").write_bytes(data[: 512 + 68 * 500])
+    (run / "requests.npy").write_bytes(data[: 512 + RECORD_BYTES * 500])
 
 
 def _gave_up(path: Path) -> None:
@@ -93,7 +93,7 @@ KINDS: list[tuple[str, Spoil, str]] = [
     ("no records", lambda run: (run / "requests.npy").unlink(), "requests.npy is missing"),
     ("an empty requests.npy", lambda run: (run / "requests.npy").write_bytes(b""), "holds no request"),
     ("an empty run.json", lambda run: (run / "run.json").write_text(""), "is not JSON; it was cut off"),
-    ("another format", lambda run: change(run, format=2), "is of format 2; this version"),
+    ("another format", lambda run: change(run, format=3), "is of format 3; this version"),
     (
         "a summary of another format",
         lambda run: (run / "summary.json").write_text('{"format": 9}'),
@@ -166,7 +166,7 @@ KINDS: list[tuple[str, Spoil, str]] = [
         "every request belongs to the warm-up",
     ),
     ("run.json is cut off", lambda run: (run / "run.json").write_text("{"), "is not JSON; it was cut off"),
-    ("a format that cannot be read", lambda run: change(run, format=2), "cannot be read: "),
+    ("a format that cannot be read", lambda run: change(run, format=3), "cannot be read: "),
     ("no saturator", lambda run: _without(run, "zfs-send"), "nvme-mirror #1 has no saturator at all"),
     ("no throughput", lambda run: _without(run, "zfs-send bytes"), "has no throughput of a saturator"),
     ("too few requests", _few_requests, "too few requests for a point in the scatter"),

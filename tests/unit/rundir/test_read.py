@@ -32,7 +32,7 @@ from plimsoll.rundir.hostfile import read_samples
 from plimsoll.rundir.names import DERIVED, RECORDS
 from plimsoll.rundir.read import KILLED_AFTER_S, RunDirectory
 from tests.support.programs import FIXTURES, ROOT
-from tests.support.rundir import COLUMNS, header, records, run_facts, write_run
+from tests.support.rundir import COLUMNS, RECORD_BYTES, header, records, run_facts, write_run
 
 
 def test_a_whole_run_is_read(small_run: Path) -> None:
@@ -49,7 +49,7 @@ def test_blocks_hold_what_numpy_holds(tmp_path: Path) -> None:
     assert (np.load(run.requests.path) == table).all()
 
 
-@pytest.mark.parametrize("lost", range(1, 68, 11))
+@pytest.mark.parametrize("lost", range(1, RECORD_BYTES, 11))
 def test_a_cut_off_last_record_is_left_alone(small_run: Path, lost: int) -> None:
     path = small_run / "requests.npy"
     os.truncate(path, path.stat().st_size - lost)
@@ -140,7 +140,7 @@ BAD: list[tuple[str, Callable[[Path], object], type[PlimsollError], str]] = [
     ("binary run.json", _with("run.json", bytes(range(256))), DamagedFileError, "is not JSON"),
     ("deep run.json", _with("run.json", "[" * 100_000), DamagedFileError, "is not JSON"),
     ("a list as run.json", _with("run.json", "[1]"), DamagedFileError, "holds no JSON object"),
-    ("a later format", _with("run.json", '{"format": 2}'), FormatVersionError, "is of format 2"),
+    ("a later format", _with("run.json", '{"format": 3}'), FormatVersionError, "is of format 3"),
     ("no format", _with("run.json", "{}"), FormatVersionError, "is of format null"),
     ("no scenario", _with("run.json", '{"format": 1}'), DamagedFileError, "scenario: is missing"),
     ("a strange status", _with("run.json", json.dumps(run_facts(status="fine"))), DamagedFileError,
@@ -153,7 +153,8 @@ BAD: list[tuple[str, Callable[[Path], object], type[PlimsollError], str]] = [
      "summary.json: is of format 9"),
     ("an empty requests.npy", _with("requests.npy", b""), NoRequestsError, "holds no request"),
     ("a header only", _with("requests.npy", header()), NoRequestsError, "holds no request"),
-    ("less than a record", _with("requests.npy", header() + bytes(67)), NoRequestsError, "holds no request"),
+    ("less than a record", _with("requests.npy", header() + bytes(RECORD_BYTES - 1)), NoRequestsError,
+     "holds no request"),
     ("zeros", _with("requests.npy", bytes(10_000)), DamagedFileError, "is not a NumPy file"),
     ("a longer header", _with("requests.npy", header().replace(b"\xf6\x01", b"\xf6\x02") + bytes(999)),
      DamagedFileError, "512 bytes"),
@@ -204,7 +205,7 @@ def test_a_run_that_failed_at_once_says_why(small_run: Path) -> None:
 
 def test_a_file_that_shrinks_meanwhile_is_said(small_run: Path) -> None:
     run = RunDirectory.open(small_run)
-    os.truncate(run.requests.path, 512 + 68 * 10)
+    os.truncate(run.requests.path, 512 + RECORD_BYTES * 10)
     with pytest.raises(DamagedFileError, match="became shorter"):
         list(run.requests.blocks())
 

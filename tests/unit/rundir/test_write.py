@@ -77,7 +77,7 @@ def test_the_summary_has_the_sum_of_all_records(tmp_path: Path, at_once: bool) -
         run.records(np.zeros(5, dtype=RECORD))
         run.finish("complete")
     written = (tmp_path / "requests.npy").read_bytes()[512:]
-    assert len(written) == 8 * 68
+    assert len(written) == 8 * RECORD.itemsize
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["records_sha256"] == sha256(written).hexdigest()
 

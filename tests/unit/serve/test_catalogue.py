@@ -342,4 +342,4 @@ def test_names_that_are_no_text_are_listed(tmp_path: Path) -> None:
     write_run(path, records(10))
     (run,) = Catalogue(tmp_path).contents().runs.values()
     assert len(run.key) == 20
-    assert json.loads((path / "run.json").read_text())["format"] == 1
+    assert json.loads((path / "run.json").read_text())["format"] == 2

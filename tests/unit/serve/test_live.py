@@ -23,7 +23,7 @@ from plimsoll.serve.live import (
     event_text,
 )
 from tests.support.pages import HOSTILE
-from tests.support.rundir import header, records, traffic, write_run
+from tests.support.rundir import RECORD_BYTES, header, records, traffic, write_run
 
 
 def _points(table: np.ndarray, until_s: int, timeout_us: int | None = 30_000_000) -> list[Point]:
@@ -116,10 +116,10 @@ def test_a_run_is_read_as_it_grows_also_half_a_record(
     assert growing.look().requests == 0
     data = records(100).tobytes()
     with (run / "requests.npy").open("ab") as file:
-        file.write(data[:3433])
+        file.write(data[: 50 * RECORD_BYTES + 33])
     assert growing.look().requests == 50
     with (run / "requests.npy").open("ab") as file:
-        file.write(data[3433:])
+        file.write(data[50 * RECORD_BYTES + 33 :])
     with (run / "events.jsonl").open("a") as file:
         file.write(
             '{"t_ns": 1000000000, "event": "zfs-send", "phase": "start"}\nno event\n{"t_ns": 1}\n{"t_n'

@@ -23,7 +23,7 @@ from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.find import is_run, subfolders
 from plimsoll.rundir.names import HOST_FILE, REQUESTS_FILE
 from plimsoll.rundir.read import read_facts
-from plimsoll.rundir.records import WARMUP, Records, Tail
+from plimsoll.rundir.records import WARMUP, Records, RecordTail, Tail
 
 LAB_EVENTS_FILE = "lab-events.jsonl"  # of the lab, beside the run directories of an attempt
 OVER = "over"  # the scenario goes on after its phases
@@ -201,7 +201,7 @@ class GrowingRun:
     """A run directory that grows. `edges_s`: the instants at which phases end, since its start."""
 
     def __init__(self, path: Path, edges_s: Sequence[float]) -> None:
-        self._path, self._tail = path, Tail(path / REQUESTS_FILE)
+        self._path, self._tail = path, RecordTail(path / REQUESTS_FILE)
         self._edges_ns = np.array([edge_s * 1e9 for edge_s in edges_s])
         self._facts: RunFacts | None = None
         self._requests = self._failures = 0
