@@ -134,9 +134,11 @@ def _build_question(
     stops = tuple(each for each in found_bad if each.bars(gate.metric))
     problems = [*sentences([each.sentence for each in stops]), *sentences(missing)]
     first, second = values
-    pairs = order.pairs if order and not problems else None
+    pairs, blocks = (order.pairs, order.blocks) if order and not problems else (None, None)
     if pairs is not None:
         first, second = [first[at] for at, _ in pairs], [second[at] for _, at in pairs]
+    if blocks is not None:
+        first, second = [first[at] for at in blocks[0]], [second[at] for at in blocks[1]]
     unit = _find_unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
     runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
     doubts = list(_find_stalls(runs, gate, (values[0], values[1]), unit))
@@ -155,6 +157,7 @@ def _build_question(
         baseline=first,
         candidate=second,
         is_paired=pairs is not None,
+        in_blocks=blocks is not None,
         blocked=problems,
         notes=notes,
         doubts=[each.sentence for each in doubts],
@@ -321,7 +324,7 @@ def _find_of_scenario(
         idle = (finding.kind in ANSWERS and not gates.answers) or gated <= finding.spares
         yield replace(finding, demoted=True) if idle else finding
     yield from _find_censored(sides, gates, scenario)
-    yield from _find_few_runs(sides, gates, scenario)
+    yield from _find_few_runs(sides, gates, scenario, order)
     yield from _find_unequal_requests(scenario, [*baseline, *candidate])
     if order is not None:
         for kind, text in order.findings:
@@ -346,8 +349,11 @@ def _find_censored(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Ite
             yield Finding(FindingKind.CENSORED, text, runs, scenario, worse=worse)
 
 
-def _find_few_runs(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:
-    counts = [len(side.of(scenario)) for side in sides]
+def _find_few_runs(
+    sides: tuple[Side, Side], gates: Gates, scenario: str, order: Order | None
+) -> Iterator[Finding]:
+    judged = order and order.blocks
+    counts = [len(places) for places in judged] if judged else [len(side.of(scenario)) for side in sides]
     for side, runs in zip(sides, counts, strict=True):
         if not runs:
             has = ", ".join(side.scenarios) or "nothing"

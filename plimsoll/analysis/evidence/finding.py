@@ -256,6 +256,11 @@ class FindingKind(Enum):
         "The order of the runs leaves room for drift.",
         "Let one experiment run both (plimsoll run), in the order abba.",
     )
+    BLOCK_UNFINISHED = (
+        Severity.WARN,
+        "Runs wait for the rest of their block of four, two a side.",
+        "Finish it: plimsoll run --resume.",
+    )
     CLOCK = (
         Severity.WARN,
         "The clocks of the runs contradict one another.",

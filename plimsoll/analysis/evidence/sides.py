@@ -175,12 +175,13 @@ class RunPlace:
     started_at: datetime | None
     ended_at: datetime | None
     number: int | None = None
+    block: int | None = None
 
     @classmethod
     def of(cls, name: str, facts: RunFacts) -> "RunPlace":
         """Return the place of a run of that name."""
-        number = facts.experiment.run if facts.experiment else None
-        return cls(name, facts.repeat, facts.started_at, facts.ended_at, number)
+        number, block = (facts.experiment.run, facts.experiment.block) if facts.experiment else (None, None)
+        return cls(name, facts.repeat, facts.started_at, facts.ended_at, number, block)
 
 
 @dataclass(frozen=True)
@@ -188,11 +189,14 @@ class Order:
     """`pairs`: (baseline's, candidate's) places in their lists, repeat by repeat; None where there are none.
 
     `interleaved`: the sides alternated in time. `findings` say what is wrong with the order (hostile).
+    `blocks`: the places of the baseline's and of the candidate's runs, two a side of each whole block; None
+    where the order was not drawn in blocks.
     """
 
     pairs: list[tuple[int, int]] | None
     interleaved: bool
     findings: list[tuple[FindingKind, str]]
+    blocks: tuple[list[int], list[int]] | None = None
 
 
 def find_orders(baseline: Side, candidate: Side) -> dict[str, Order]:
@@ -231,6 +235,12 @@ def find_order(baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]) -> O
         first = "baseline" if sides[0][1] == 0 else "candidate"
         text = f"All runs of the {first} came first: what changed meanwhile counts as the candidate's."
         return Order(None, False, [*found, (FindingKind.ORDER, text)])
+    blocks, waiting = _find_blocks(baseline, candidate)
+    if blocks is not None:
+        if waiting:
+            text = f"Not judged until their block of four is whole: {', '.join(waiting)}."
+            found.append((FindingKind.BLOCK_UNFINISHED, text))
+        return Order(None, True, found, blocks)
     pairs = _pair_repeats(sides)
     if pairs is None:
         if not interleaved:
@@ -256,6 +266,33 @@ def _pair_repeats(sides: Sequence[tuple[RunPlace, int, int]]) -> list[tuple[int,
         found.append((at, other_at) if side == 0 else (other_at, at))
     repeats = [run.repeat for run, side, _ in sides if side == 0]
     return found if len(set(repeats)) == len(repeats) else None
+
+
+def _find_blocks(
+    baseline: Sequence[RunPlace], candidate: Sequence[RunPlace]
+) -> tuple[tuple[list[int], list[int]] | None, list[str]]:
+    """Return the places of the runs of whole blocks, two a side in each, and the names of the later runs.
+
+    None where a run is in no block, where fewer than two are whole, or where a later one is: what is missing
+    in between may be what went wrong.
+    """
+    blocks: dict[int, tuple[list[int], list[int]]] = {}
+    for side, runs in enumerate((baseline, candidate)):
+        for at, run in enumerate(runs):
+            if run.block is None:
+                return None, []
+            blocks.setdefault(run.block, ([], []))[side].append(at)
+    in_order = [blocks[number] for number in sorted(blocks)]
+    whole = [block for block in in_order if [len(side) for side in block] == [2, 2]]
+    if len(whole) < 2 or whole != in_order[: len(whole)]:
+        return None, []
+    waiting = [
+        runs[at].name
+        for block in in_order[len(whole) :]
+        for runs, places in zip((baseline, candidate), block, strict=True)
+        for at in places
+    ]
+    return ([at for block in whole for at in block[0]], [at for block in whole for at in block[1]]), waiting
 
 
 def _find_clock_faults(runs: Sequence[RunPlace]) -> list[str]:
