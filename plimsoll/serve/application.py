@@ -29,6 +29,7 @@ from plimsoll.analysis.page.shell import TEMPLATES as PAGE_TEMPLATES
 from plimsoll.analysis.page.shell import read_plotly, template_environment
 from plimsoll.analysis.report.charts import run_charts
 from plimsoll.analysis.report.run_findings import check_load
+from plimsoll.analysis.report.runs import storages_by_backend
 from plimsoll.analysis.report.sections.headline import headline
 from plimsoll.analysis.report.sections.single_runs import (
     list_facts,
@@ -224,7 +225,7 @@ class Application:
             runs=[first, second],
             warnings=[NO_VERDICT, *find_differences(first, second)],
             table_of=side_by_side(first, second),
-            differences=differences_table([first, second]),
+            differences=differences_table(storages_by_backend([first, second])),
         )
 
     def experiments(self, request: Request) -> Response:

@@ -1,7 +1,7 @@
 """What is doubtful, missing or unfinished among several runs: findings, each with its remedy."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,13 @@ from plimsoll.analysis.evidence.storage import (
 )
 from plimsoll.analysis.page.section import Section
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns
+from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns, storages_by_backend
 from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.errors import RunDirectoryError, Severity, gravest_first
 from plimsoll.common.files import read_regular_lines
 from plimsoll.common.hostile import printable
-from plimsoll.common.units import counted, listed, milliseconds, significant
-from plimsoll.rundir.facts import ran_together
+from plimsoll.common.units import counted, listed, milliseconds
+from plimsoll.rundir.facts import Storage, ran_together
 from plimsoll.rundir.find import is_group_folder, is_run, subfolders
 from plimsoll.rundir.names import (
     EVENTS_FILE,
@@ -60,7 +60,7 @@ def check_comparison(
     found += _evidence(scenarios)
     found += _different_scenarios(scenarios)
     found += [finding for scenario in scenarios for finding in _few_repeats(scenario)]
-    found += _moving_facts(runs)
+    found += _moving_facts(storages_by_backend(runs))
     found += [
         Finding(Severity.WARN, f"{repeat.run.label}: without the observers' counters: {repeat.trouble}")
         for scenario in figures
@@ -183,16 +183,12 @@ def _few_repeats(scenario: ScenarioRuns) -> list[Finding]:
     return [Finding(Severity.WARN, text)]
 
 
-def _moving_facts(runs: Sequence[ReportRun]) -> list[Finding]:
-    facts: dict[str, list[object]] = {}
-    for run in runs:
-        storage = run.directory.facts.storage
-        if storage and run.directory.facts.backend:
-            facts.setdefault(run.backend, []).append({**described(storage), "clone": None})
+def _moving_facts(storages: Mapping[str, Sequence[Storage]]) -> list[Finding]:
     found = []
-    for backend, each in facts.items():
+    for backend, each in storages.items():
+        facts = [{**described(storage), "clone": None} for storage in each]
         # How well data compress changes with what a run writes, and so does what drives count.
-        keys = [key for key, _ in differing(each, expected=("datasets.compress_ratio", "disks.drive"))]
+        keys = [key for key, _ in differing(facts, expected=("datasets.compress_ratio", "disks.drive"))]
         if keys:
             shown = ", ".join(keys[:_MOST_KEYS]) + (" and more" if len(keys) > _MOST_KEYS else "")
             found.append(
@@ -446,22 +442,3 @@ def check_caches(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
         "they were not observed."
     )
     return [Finding(Severity.NOTE, text)]
-
-
-def compress_ratios(runs: Sequence[ReportRun]) -> dict[str, str]:
-    """Return how well each backend's data compress, by its name (hostile).
-
-    `1.4`, or the span of its runs and datasets.
-    """
-    found: dict[str, list[float]] = {}
-    for run in runs:
-        storage = run.directory.facts.storage
-        datasets = storage.facts.get("datasets") if storage and run.directory.facts.backend else None
-        for dataset in datasets if isinstance(datasets, list) else ():
-            ratio = dataset.get("compress_ratio") if isinstance(dataset, dict) else None
-            if isinstance(ratio, int | float) and not isinstance(ratio, bool) and ratio > 0:
-                found.setdefault(run.backend, []).append(float(ratio))
-    return {
-        name: " to ".join(dict.fromkeys(significant(edge) for edge in (min(ratios), max(ratios))))
-        for name, ratios in found.items()
-    }

@@ -16,9 +16,16 @@ from plimsoll.analysis.report.comparison_findings import (
     comparison_section,
     find_unfinished,
 )
+from plimsoll.analysis.report.factors import FactorFigures, factor_figures
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.run_findings import check_run
-from plimsoll.analysis.report.runs import ScenarioFigures, ScenarioRuns, group_by_scenario, scenario_figures
+from plimsoll.analysis.report.runs import (
+    ScenarioFigures,
+    ScenarioRuns,
+    group_by_scenario,
+    scenario_figures,
+    storages_by_backend,
+)
 from plimsoll.analysis.report.sections.answer import answer_lines, answers, answers_json
 from plimsoll.analysis.report.sections.factors import factor_sections, factors_json
 from plimsoll.analysis.report.sections.headline import headline, scripted_line
@@ -48,6 +55,7 @@ from plimsoll.analysis.statistics.against_log import HeldRun
 from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
+from plimsoll.rundir.facts import Storage
 from plimsoll.rundir.volumes import FsyncCell, MatrixCell, VolumeRound
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -80,6 +88,16 @@ class Report:
     def compared(self) -> list[ScenarioFigures]:
         """The figures of the scenarios whose runs' phases were measured."""
         return [figures for each in self.scenarios if (figures := scenario_figures(each))]
+
+    @cached_property
+    def factors(self) -> list[FactorFigures]:
+        """What the factors did in each scenario of an experiment that has any."""
+        return [found for each in self.compared if (found := factor_figures(each))]
+
+    @cached_property
+    def storages(self) -> dict[str, list[Storage]]:
+        """What the lab read of the storage in each run, by the backend's name (hostile)."""
+        return storages_by_backend(self.runs)
 
     @cached_property
     def stalls(self) -> list[ScenarioStalls]:
@@ -134,21 +152,20 @@ class Report:
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
-        factors = factors_json(self.compared)
         answers = answers_json(self.compared, self.findings_on_all)
         return {
             "format": 1,
             "runs": [run.as_json() for run in self.runs],
             "phases": [each.as_json() for each in self.compared],
             "stalls": [each.as_json() for each in self.stalls],
-            "differences": differences_json(self.runs),
+            "differences": differences_json(self.storages),
             "fileio": [cell.model_dump() for cell in self.fileio],
             "unreadable": self.unreadable,
             "unfinished": self.unfinished,
             **({"answers": answers} if answers else {}),
             **({"fsync": [cell.model_dump() for cell in self.fsyncs]} if self.fsyncs else {}),
             **({"against_log": [each.as_json() for each in self.held]} if self.held else {}),
-            **({"factors": factors} if factors else {}),
+            **({"factors": factors_json(self.factors)} if self.factors else {}),
             **({"precondition": [one.model_dump() for one in self.rounds]} if self.rounds else {}),
         }
 
@@ -185,15 +202,17 @@ SECTIONS: list[Callable[[Report], Iterable[Section]]] = [
         comparison_section(report.scenarios, report.compared, report.findings_on_all, bool(report.unfinished))
     ],
     lambda report: slow_window_sections(report.stalls, len(report.scenarios)),
-    lambda report: factor_sections(report.compared),
+    lambda report: factor_sections(report.factors),
     lambda report: phase_sections(report.compared),
     lambda report: [measure_section(report.scenarios)],
     lambda report: [chart_section(report.scenarios, report.compared, report.moved)],
-    lambda report: differences_section(report.runs),
+    lambda report: differences_section(report.storages),
     lambda report: grinder_section(report.scenarios),
     lambda report: run_list(report.scenarios, report.runs),
     lambda report: [run_chart_section(report.scenarios, report.runs, report.moved)],
-    lambda report: volume_sections(report.volumes, report.rounds, report.runs),
+    lambda report: volume_sections(
+        report.volumes, report.rounds, {run.backend: run.shade for run in report.runs}
+    ),
     lambda report: [against_log_section(report.held)],
     lambda report: [host_section(view, len(report.scenarios)) for view in report.hosts.values()],
     lambda report: run_details(report.scenarios, report.runs, report.findings),

@@ -174,6 +174,7 @@ class FactorFigures:
 
     scenario: str
     number: int
+    title_end: str
     percentile: str
     phase: str
     levels: dict[str, list[str]]
@@ -265,6 +266,7 @@ def factor_figures(figures: ScenarioFigures) -> FactorFigures | None:
     found = FactorFigures(
         figures.scenario.name,
         figures.scenario.number,
+        figures.scenario.title_end,
         percentile,
         phase,
         levels,

@@ -24,6 +24,7 @@ from plimsoll.analysis.statistics.windows import (
     make_phase_windows,
 )
 from plimsoll.common.units import counted, share
+from plimsoll.rundir.facts import Storage
 from plimsoll.rundir.find import relative_name
 
 # What is beyond was written by no observer of ours.
@@ -265,6 +266,15 @@ def group_by_scenario(runs: Sequence[ReportRun]) -> list[ScenarioRuns]:
     ]
 
 
+def storages_by_backend(runs: Sequence[ReportRun]) -> dict[str, list[Storage]]:
+    """Return what the lab read of the storage in each run, by the backend's name (hostile)."""
+    found: dict[str, list[Storage]] = {}
+    for run in runs:
+        if run.directory.facts.backend and (storage := run.directory.facts.storage):
+            found.setdefault(run.backend, []).append(storage)
+    return found
+
+
 def _key(run: ReportRun) -> str:
     """Runs that name no backend have nothing in common."""
     backend = run.directory.facts.backend
@@ -461,13 +471,8 @@ def _backend_json(each: BackendFigures) -> dict[str, object]:
     }
 
 
-def failures_note(runs: Iterable[ReportRun]) -> str:
+def failures_note(runs: Iterable[RunFigures]) -> str:
     """Return how many requests of `runs` failed, and where they stand; empty where none did."""
-    return note_of([run.statistics for run in runs])
-
-
-def note_of(runs: Iterable[RunFigures]) -> str:
-    """Return the same of figures."""
     failing = [run for run in runs if run.failures]
     if not failing:
         return ""

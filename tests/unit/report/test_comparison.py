@@ -243,7 +243,7 @@ def test_a_difference_in_tuning_is_shown_as_what_lab_yml_set(tmp_path: Path) -> 
     assert "set by the lab, as lab.yml has it for that backend" in said
     assert "tuning.disks" not in said, "the same on the disk of either"
     assert "vm.swappiness 10 (was 60)" in said, "among the facts of the run"
-    differs = {each["key"]: each["backends"] for each in differences_json(made.runs)}
+    differs = {each["key"]: each["backends"] for each in differences_json(made.storages)}
     assert differs["tuning.vm.swappiness"] == {"nvme-mirror": "10", "slow-disk": "90"}
 
 

@@ -24,7 +24,7 @@ from plimsoll.analysis.page.chart import (
     upper_median,
 )
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, failures_note, note_of
+from plimsoll.analysis.report.runs import BackendRuns, ScenarioFigures, failures_note
 from plimsoll.analysis.statistics.percentiles import NEVER_US
 from plimsoll.analysis.statistics.windows import Timeline, Window
 from plimsoll.common.hostile import plotly_text
@@ -86,7 +86,7 @@ def _caption(runs: Sequence[ReportRun]) -> str:
         text += " A p99.9 needs at least 1,000 requests."
     if any(windows.is_censored(window) for windows in all_windows for window in windows.windows):
         text += " A triangle is a failure, at its time-out: a lower bound."
-    text += failures_note(runs)
+    text += failures_note(run.statistics for run in runs)
     lines = [_average(run, runs) for run in runs if run.statistics.windows.line is not None]
     return text + (f" The straight average line goes from {'; '.join(lines)}." if lines else "")
 
@@ -398,7 +398,7 @@ def warming_of(figures: ScenarioFigures) -> Chart | None:
         caption += " Below, how much of what was asked of ZFS was in its cache (ARC)."
     busy = _busy_minutes(scenario.runs)
     caption += " The saturator's time is shaded." if busy else ""
-    caption += note_of(run.statistics for run in scenario.runs)
+    caption += failures_note(run.statistics for run in scenario.runs)
     drawn = [each for each in backends if each.tail_ms]
     return warming_chart(f"warming-{scenario.number}", scenario.title_end, drawn, shown, busy, caption)
 

@@ -28,7 +28,7 @@ from plimsoll.analysis.page.chart import (
     unit_for,
     upper_median,
 )
-from plimsoll.analysis.report.runs import BackendFigures, ScenarioFigures, note_of
+from plimsoll.analysis.report.runs import BackendFigures, ScenarioFigures, failures_note
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
 from plimsoll.analysis.statistics.windows import PhaseWindow, line_of
 from plimsoll.common.hostile import plotly_text
@@ -99,7 +99,7 @@ def scatter_of(figures: ScenarioFigures) -> Chart:
             shown=figures.windows.shown,
             width_s=figures.windows.width_s,
             left_out=figures.windows.left_out,
-            failures=note_of(run.statistics for run in figures.scenario.runs),
+            failures=failures_note(run.statistics for run in figures.scenario.runs),
             saturators=saturators,
             busy_s=figures.scenario.busy_s,
             missing=too_few_for_windows(figures.few),

@@ -34,7 +34,6 @@ from plimsoll.analysis.report.runs import (
     RepeatFigures,
     ScenarioFigures,
     failures_note,
-    note_of,
 )
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
 from plimsoll.analysis.statistics.windows import heat_edge_ms
@@ -70,7 +69,7 @@ class Slices:
 def curves_of(figures: ScenarioFigures) -> Chart | None:
     """Return the percentile curve of each backend, in the phase that matters most."""
     when = "while the saturator ran" if figures.saturated else "of the whole run"
-    failures = note_of(run.statistics for run in figures.scenario.runs)
+    failures = failures_note(run.statistics for run in figures.scenario.runs)
     curves = [
         (each.backend.called, each.backend.shade, each.curve) for each in figures.backends if each.curve
     ]
@@ -98,7 +97,7 @@ def heat_of(figures: ScenarioFigures) -> list[Chart]:
             since,
             figures.scenario.busy_s,
             [_slices(run) for run in each.backend.runs],
-            note_of(run.statistics for run in each.backend.runs),
+            failures_note(run.statistics for run in each.backend.runs),
         )
         for place, each in enumerate(figures.few.backends[:_MOST_HEAT_MAPS])
         if any(run.statistics.timeline.heat.any() for run in each.backend.runs)
@@ -183,7 +182,7 @@ def percentile_chart(runs: Sequence[ReportRun]) -> Chart:
             "counts from the instant a request was due, service time from when it was sent; where they "
             "part, requests waited before they were sent."
         )
-        + failures_note(runs),
+        + failures_note(run.statistics for run in runs),
         data=data,
         layout=layout(
             x_axis,
@@ -273,7 +272,7 @@ def _heat_chart(run: ReportRun, alone: Sequence[ReportRun]) -> Chart:
         key=f"heat-{run.number}",
         title="All response times" + ("" if len(alone) == 1 else f" of {run.label}"),
         caption="The stronger the colour, the more requests took that long at that time."
-        + failures_note([run]),
+        + failures_note([run.statistics]),
         data=[trace],
         layout=layout(time_axis(unit), y_axis, **span_shapes([run], unit)),
         scale="log",

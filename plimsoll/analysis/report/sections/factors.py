@@ -20,12 +20,10 @@ from plimsoll.analysis.report.factors import (
     BACKEND,
     NO_LIMIT,
     FactorFigures,
-    factor_figures,
     is_rate,
     number_of,
     sort_levels,
 )
-from plimsoll.analysis.report.runs import ScenarioFigures
 from plimsoll.analysis.statistics.factors import Change, Estimate, FactorEffect, Ranked
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import ABSENT, counted, milliseconds, significant
@@ -39,12 +37,27 @@ _LETTERS = 30  # that fit beside each other below a chart on a telephone
 _FEWEST = 6  # of a line: `MB/s` stands below its number
 
 
-def factor_sections(compared: Sequence[ScenarioFigures]) -> list[Section]:
+def factor_sections(found: Sequence[FactorFigures]) -> list[Section]:
     """Return a section for each scenario whose runs are of an experiment with factors."""
-    return [_section(found, each.scenario.title_end) for each in compared if (found := factor_figures(each))]
+    sections = []
+    for figures in found:
+        changes = _changes(figures)
+        sections.append(
+            Section(
+                title=f"What each factor did{figures.title_end}",
+                sentences=[
+                    Sentence(text)
+                    for text in (*figures.sentences(), *_effect_sentences(figures), *_failures(figures))
+                ],
+                charts=_charts(figures),
+                tables=[*([changes] if changes else []), _ranking(figures)],
+                look="factors",
+            )
+        )
+    return sections
 
 
-def factors_json(compared: Sequence[ScenarioFigures]) -> list[dict[str, object]]:
+def factors_json(found: Sequence[FactorFigures]) -> list[dict[str, object]]:
     """Return what `--json` prints of the factors, one entry a scenario."""
     return [
         {
@@ -67,23 +80,8 @@ def factors_json(compared: Sequence[ScenarioFigures]) -> list[dict[str, object]]
             ],
             "failed": [run.name for run in each.failed],
         }
-        for figures in compared
-        if (each := factor_figures(figures))
+        for each in found
     ]
-
-
-def _section(figures: FactorFigures, of: str) -> Section:
-    changes = _changes(figures, of)
-    return Section(
-        title=f"What each factor did{of}",
-        sentences=[
-            Sentence(text)
-            for text in (*figures.sentences(), *_effect_sentences(figures), *_failures(figures))
-        ],
-        charts=_charts(figures, of),
-        tables=[*([changes] if changes else []), _ranking(figures, of)],
-        look="factors",
-    )
 
 
 def when(figures: FactorFigures) -> str:
@@ -137,7 +135,7 @@ def _ms(estimate: Estimate) -> str:
     return f"{milliseconds(estimate.lower)} to {milliseconds(estimate.upper)}"
 
 
-def _ranking(figures: FactorFigures, of: str) -> Table:
+def _ranking(figures: FactorFigures) -> Table:
     factors = [factor for factor, labels in figures.levels.items() if len(labels) > 1]
     shown = figures.ranked[:_MOST_RANKED]
     caption = (
@@ -150,7 +148,7 @@ def _ranking(figures: FactorFigures, of: str) -> Table:
         caption += f" The first {len(shown)} of {len(figures.ranked)}; `plimsoll report --json` has all."
     rows = [_ranked(place, each, factors) for place, each in enumerate(shown, 1)]
     columns = ["", *factors, "runs", figures.percentile, "95 % interval", "against the first", ""]
-    return Table(f"What was tried, the fastest first{of}", caption, columns, rows)
+    return Table(f"What was tried, the fastest first{figures.title_end}", caption, columns, rows)
 
 
 def _ranked(place: int, each: Ranked, factors: list[str]) -> Row:
@@ -170,7 +168,7 @@ def _ranked(place: int, each: Ranked, factors: list[str]) -> Row:
     )
 
 
-def _changes(figures: FactorFigures, of: str) -> Table | None:
+def _changes(figures: FactorFigures) -> Table | None:
     rows = [_change(effect, change) for effect in figures.effects for change in effect.changes]
     if not rows:
         return None
@@ -183,7 +181,7 @@ def _changes(figures: FactorFigures, of: str) -> Table | None:
     if BACKEND in figures.levels and len(figures.backends) > 1:
         caption += " The backend counts as a factor."
     columns = ["factor", "level", "in place of", "ratio", "95 % interval", "pairs", "p of the factor", ""]
-    return Table(f"Each change alone{of}", caption, columns, rows)
+    return Table(f"Each change alone{figures.title_end}", caption, columns, rows)
 
 
 def _change(effect: FactorEffect, change: Change) -> Row:
@@ -202,15 +200,15 @@ def _change(effect: FactorEffect, change: Change) -> Row:
     )
 
 
-def _charts(figures: FactorFigures, of: str) -> list[Chart]:
-    """Return a chart for each factor that was varied, what did most first. `of` ends the titles."""
+def _charts(figures: FactorFigures) -> list[Chart]:
+    """Return a chart for each factor that was varied, what did most first."""
     order = [effect.factor for effect in figures.effects]
     varied = [factor for factor, labels in figures.levels.items() if len(labels) > 1]
     varied.sort(key=lambda factor: order.index(factor) if factor in order else len(order))
-    return [_chart(figures, factor, number, of) for number, factor in enumerate(varied[:_MOST_CHARTS])]
+    return [_chart(figures, factor, number) for number, factor in enumerate(varied[:_MOST_CHARTS])]
 
 
-def _chart(figures: FactorFigures, factor: str, number: int, of: str) -> Chart:
+def _chart(figures: FactorFigures, factor: str, number: int) -> Chart:
     labels = figures.levels[factor]
     rates = is_rate(labels)
     levels = _placed(labels)
@@ -234,7 +232,7 @@ def _chart(figures: FactorFigures, factor: str, number: int, of: str) -> Chart:
         caption += " Runs at all levels of the other factors count; what a change does alone is in the table."
     return levels_chart(
         f"factor-{figures.number}-{number}",
-        f"{figures.percentile} by {factor}{of}",
+        f"{figures.percentile} by {factor}{figures.title_end}",
         caption,
         levels,
         lines,

@@ -9,8 +9,6 @@ from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.storage import described, differing
 from plimsoll.analysis.page.chart import Chart, Json, axis, choose_scale, colour_of, layout, log_ticks, points
 from plimsoll.analysis.page.section import Row, Section, Table
-from plimsoll.analysis.report.comparison_findings import compress_ratios
-from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import MANY
 from plimsoll.common.errors import RunDirectoryError, Severity
 from plimsoll.common.hostile import plotly_text
@@ -24,6 +22,7 @@ from plimsoll.common.units import (
     significant,
     size_text,
 )
+from plimsoll.rundir.facts import Storage
 from plimsoll.rundir.volumes import (
     AnyCell,
     Figure,
@@ -58,15 +57,18 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
 
 
-def differences_section(runs: Sequence[ReportRun]) -> list[Section]:
-    """Return what differs between the backends of several runs."""
-    table = differences_table(runs) if len(runs) > 1 else None
+Storages = Mapping[str, Sequence[Storage]]  # by the backend's name (hostile): what was read in each run
+
+
+def differences_section(storages: Storages) -> list[Section]:
+    """Return what differs between the backends."""
+    table = differences_table(storages)
     return [Section(tables=[table], layout="differences")] if table else []
 
 
-def differences_table(runs: Sequence[ReportRun]) -> Table | None:
+def differences_table(storages: Storages) -> Table | None:
     """Return what differs between the backends' facts; None where fewer than two say anything."""
-    facts = facts_by_backend(runs)
+    facts = _first_facts(storages)
     if len(facts) < 2:
         return None
     rows = [
@@ -74,7 +76,7 @@ def differences_table(runs: Sequence[ReportRun]) -> Table | None:
         for key, values in differing(list(facts.values()), expected=(*_WHERE, "datasets.compress_ratio"))
     ]
     alike = not rows
-    if ratios := compress_ratios(runs):
+    if ratios := _compress_ratios(storages):
         rows.append(Row("compress ratio", [ratios.get(name, ABSENT) for name in facts]))
     caption = (
         "What the lab read of the storage and its host, where it is not the same for all backends. Ideally, "
@@ -92,9 +94,9 @@ def differences_table(runs: Sequence[ReportRun]) -> Table | None:
     return Table("What differs between the backends", caption, ["", *facts], rows, has_words=True)
 
 
-def differences_json(runs: Sequence[ReportRun]) -> list[dict[str, object]]:
+def differences_json(storages: Storages) -> list[dict[str, object]]:
     """Return what differs between the backends, for `--json`."""
-    facts = facts_by_backend(runs)
+    facts = _first_facts(storages)
     if len(facts) < 2:
         return []
     return [
@@ -103,14 +105,24 @@ def differences_json(runs: Sequence[ReportRun]) -> list[dict[str, object]]:
     ]
 
 
-def facts_by_backend(runs: Sequence[ReportRun]) -> dict[str, dict[str, object]]:
-    """Return the facts of each backend by its name (hostile), from the first of its runs that has any."""
-    found: dict[str, dict[str, object]] = {}
-    for run in runs:
-        storage = run.directory.facts.storage
-        if storage and run.directory.facts.backend:
-            found.setdefault(run.backend, described(storage))
-    return found
+def _first_facts(storages: Storages) -> dict[str, dict[str, object]]:
+    """Return the facts of each backend, from the first of its runs that has any."""
+    return {backend: described(each[0]) for backend, each in storages.items()}
+
+
+def _compress_ratios(storages: Storages) -> dict[str, str]:
+    """Return how well each backend's data compress: `1.4`, or the span of its runs and datasets."""
+    found: dict[str, list[float]] = {}
+    for backend, each in storages.items():
+        every = [storage.facts.get("datasets") for storage in each]
+        for dataset in (one for datasets in every if isinstance(datasets, list) for one in datasets):
+            ratio = dataset.get("compress_ratio") if isinstance(dataset, dict) else None
+            if isinstance(ratio, int | float) and not isinstance(ratio, bool) and ratio > 0:
+                found.setdefault(backend, []).append(float(ratio))
+    return {
+        name: " to ".join(dict.fromkeys(significant(edge) for edge in (min(ratios), max(ratios))))
+        for name, ratios in found.items()
+    }
 
 
 def _fact(value: object) -> str:
@@ -190,9 +202,12 @@ def _json(data: bytes) -> object:
         return None
 
 
-def volume_sections(fileio: Cells, rounds: Sequence[VolumeRound], runs: Sequence[ReportRun]) -> list[Section]:
-    """Return what the volumes give, what an fsync takes on them, and how they were filled."""
-    chart = _chart(fileio.cells, {run.backend: run.shade or 0 for run in runs})
+def volume_sections(fileio: Cells, rounds: Sequence[VolumeRound], shades: Mapping[str, int]) -> list[Section]:
+    """Return what the volumes give, what an fsync takes on them, and how they were filled.
+
+    `shades` are the colours of the backends by name: a volume of that name has the same one.
+    """
+    chart = _chart(fileio.cells, shades)
     tables = [fileio_table(fileio.cells, fileio.syncs), fsync_table(fileio.syncs)]
     volumes = Section(
         charts=[chart] if chart else [],
@@ -214,10 +229,7 @@ class _Volume:
 
 
 def _chart(cells: Sequence[MatrixCell], shades: Mapping[str, int]) -> Chart | None:
-    """Return throughput and p99.9 by threads; None without cells.
-
-    `shades` are the colours of the backends by name: a volume of that name has the same one.
-    """
+    """Return throughput and p99.9 by threads; None without cells."""
     if not cells:
         return None
     taken = dict(shades)
