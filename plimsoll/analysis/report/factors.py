@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal
 
-from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, common_percentile
+from plimsoll.analysis.report.runs import RepeatFigures, Scenario, ScenarioFigures, common_percentile
 from plimsoll.analysis.statistics.factors import (
     Estimate,
     FactorEffect,
@@ -172,9 +172,7 @@ class FactorFigures:
     `levels` are those of each factor (hostile) in the order of lab.yml, only what was run.
     """
 
-    scenario: str
-    number: int
-    title_end: str
+    scenario: Scenario
     percentile: str
     phase: str
     levels: dict[str, list[str]]
@@ -264,9 +262,7 @@ def factor_figures(figures: ScenarioFigures) -> FactorFigures | None:
         return None
     goals = [each.goal_ms for repeat in repeats if (each := repeat.run.directory.facts.experiment)]
     found = FactorFigures(
-        figures.scenario.name,
-        figures.scenario.number,
-        figures.scenario.title_end,
+        figures.scenario,
         percentile,
         phase,
         levels,

@@ -154,22 +154,21 @@ def _level(runs: Sequence[ReportRun], name: str) -> float:
 
 
 @dataclass(frozen=True)
-class BackendRuns:
-    """All runs of one scenario on one backend. Its name is hostile; `shade` is its colour on all the page."""
+class Backend:
+    """A backend: its name (hostile), which is that of its only run where none `is_named`.
+
+    `shade` is its colour on all the page, `emulated` the storage that it imitated (hostile), if it did.
+    """
 
     name: str
     shade: int
-    runs: list[ReportRun]
+    is_named: bool
+    emulated: str | None
 
     @property
     def colour(self) -> int:
         """The number of its colour, from 1."""
         return self.shade % RUN_COLOURS + 1
-
-    @property
-    def emulated(self) -> str | None:
-        """The storage that this one imitated (hostile), where any of the runs says so."""
-        return next((run.emulated for run in self.runs if run.emulated), None)
 
     @property
     def called(self) -> str:
@@ -178,16 +177,26 @@ class BackendRuns:
 
 
 @dataclass(frozen=True)
-class ScenarioRuns:
-    """All runs of one scenario, whose name is hostile, by backend in the order in which they came.
+class BackendRuns(Backend):
+    """All runs of one scenario on one backend."""
 
-    `title_end` names it in a title, where there are several.
-    """
+    runs: list[ReportRun]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A scenario: its name is hostile; `title_end` names it in a title, where there are several."""
 
     number: int
     name: str
+    title_end: str
+
+
+@dataclass(frozen=True)
+class ScenarioRuns(Scenario):
+    """All runs of one scenario, by backend in the order in which they came."""
+
     backends: list[BackendRuns]
-    title_end: str = ""
 
     @property
     def runs(self) -> list[ReportRun]:
@@ -197,7 +206,7 @@ class ScenarioRuns:
     @property
     def named(self) -> list[BackendRuns]:
         """The backends that runs name; a run without one is its own."""
-        return [backend for backend in self.backends if backend.runs[0].directory.facts.backend]
+        return [backend for backend in self.backends if backend.is_named]
 
     @property
     def requests(self) -> int:
@@ -256,12 +265,25 @@ def number_runs(measured: Sequence[DetailedRun]) -> list[ReportRun]:
 
 def group_by_scenario(runs: Sequence[ReportRun]) -> list[ScenarioRuns]:
     """Group runs by scenario and, within, by backend."""
-    found: dict[str, dict[str, BackendRuns]] = {}
+    found: dict[str, dict[str, list[ReportRun]]] = {}
     for run in runs:
-        backends = found.setdefault(run.directory.facts.scenario, {})
-        backends.setdefault(_key(run), BackendRuns(run.backend, run.shade, [])).runs.append(run)
+        found.setdefault(run.scenario, {}).setdefault(_key(run), []).append(run)
     return [
-        ScenarioRuns(number, name, list(backends.values()), f": {name}" if len(found) > 1 else "")
+        ScenarioRuns(
+            number,
+            name,
+            f": {name}" if len(found) > 1 else "",
+            [
+                BackendRuns(
+                    each[0].backend,
+                    each[0].shade,
+                    bool(each[0].directory.facts.backend),
+                    next((run.emulated for run in each if run.emulated), None),
+                    each,
+                )
+                for each in backends.values()
+            ],
+        )
         for number, (name, backends) in enumerate(found.items())
     ]
 

@@ -1,7 +1,7 @@
 """Which backend is faster, by how much, and how sure that is: what a page on several backends says first."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -12,7 +12,9 @@ from plimsoll.analysis.report.comparison_findings import count_doubts
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import (
     AMONG,
+    Backend,
     BackendRuns,
+    Scenario,
     ScenarioFigures,
     common_percentile,
 )
@@ -59,7 +61,7 @@ class RankedBackend:
     `bounds` of the figures are lower bounds, as more than that failed.
     """
 
-    backend: BackendRuns
+    backend: Backend
     values: dict[int, float]
     bounds: int
     unknown: int
@@ -124,7 +126,8 @@ class Ranking:
     `doubts` is how many grave warnings say that the figures are not to be trusted.
     """
 
-    figures: ScenarioFigures
+    scenario: Scenario
+    saturators: str
     subject: Subject
     standings: list[RankedBackend]
     leads: list[Lead]
@@ -141,7 +144,7 @@ def _answer(stands: Ranking) -> Section:
         _how_sure(stands, nearest),
     ]
     return Section(
-        title=f"Which backend is faster{stands.figures.scenario.title_end}: {_what(stands)}",
+        title=f"Which backend is faster{stands.scenario.title_end}: {_what(stands)}",
         sentences=[Sentence(_sentence(stands))],
         figures=big,
         caption=_CAPTION,
@@ -229,7 +232,7 @@ def _what(stands: Ranking, as_begin: bool = False) -> str:
     """Return what the figures are of and when: as a sentence begins, or as a title goes on."""
     subject = stands.subject
     name = AMONG[subject.name] if subject.is_percentile else f"“{subject.name.replace('_', ' ')}”"
-    when = f"while {stands.figures.scenario.saturators_label} ran" if subject.phase == "during" else ""
+    when = f"while {stands.saturators} ran" if subject.phase == "during" else ""
     if not as_begin:
         return f"{name} {when}".strip()
     text = f"{when}, {name}" if when else name
@@ -275,7 +278,7 @@ def _chance(lead: Lead) -> str:
 
 def _json(stands: Ranking) -> dict[str, object]:
     return {
-        "scenario": stands.figures.scenario.name,
+        "scenario": stands.scenario.name,
         "of": stands.subject.name,
         "phase": stands.subject.phase,
         "unit": stands.subject.unit,
@@ -325,9 +328,12 @@ def rank_backends(figures: ScenarioFigures, on_all: Sequence[Finding]) -> Rankin
     # A failure has no figure: a backend with failures comes after those without.
     standings.sort(key=lambda one: (one.failed > 0, sign * (one.level or math.inf)))
     best, others = standings[0], [each for each in standings[1:] if each.values]
-    leads = [] if best.failed else [_lead(best, each, sign, len(standings)) for each in others]
+    runs = figures.scenario.runs
+    places = {run.number: RunPlace.of(run.label, run.directory.facts) for run in runs}
+    leads = [] if best.failed else [_lead(best, each, sign, len(standings), places) for each in others]
     metric = subject.name if subject.is_percentile else f"measure {subject.name}"
-    return Ranking(figures, subject, standings, leads, count_doubts(figures.scenario, on_all, metric))
+    doubts = count_doubts(figures.scenario, on_all, metric)
+    return Ranking(figures.scenario, figures.scenario.saturators_label, subject, standings, leads, doubts)
 
 
 def _standing(backend: BackendRuns, of_run: _OfRun) -> RankedBackend:
@@ -337,14 +343,11 @@ def _standing(backend: BackendRuns, of_run: _OfRun) -> RankedBackend:
     return RankedBackend(backend, values, bounds, len(found) - len(values))
 
 
-def _lead(best: RankedBackend, other: RankedBackend, sign: int, sides: int) -> Lead:
-    runs = [[run for run in one.backend.runs if run.number in one.values] for one in (best, other)]
-    logs = [
-        [sign * math.log(one.values[run.number]) for run in each]
-        for one, each in zip((best, other), runs, strict=True)
-    ]
-    places = [[RunPlace.of(run.label, run.directory.facts) for run in each] for each in runs]
-    order = find_order(places[0], places[1])
+def _lead(
+    best: RankedBackend, other: RankedBackend, sign: int, sides: int, places: Mapping[int, RunPlace]
+) -> Lead:
+    logs = [[sign * math.log(value) for value in one.values.values()] for one in (best, other)]
+    order = find_order(*([places[number] for number in one.values] for one in (best, other)))
     if order.pairs is not None:
         logs = [[side[pair[at]] for pair in order.pairs] for at, side in enumerate(logs)]
     found = distance(logs[0], logs[1], order.pairs is not None, sides)

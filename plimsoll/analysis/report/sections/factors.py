@@ -44,7 +44,7 @@ def factor_sections(found: Sequence[FactorFigures]) -> list[Section]:
         changes = _changes(figures)
         sections.append(
             Section(
-                title=f"What each factor did{figures.title_end}",
+                title=f"What each factor did{figures.scenario.title_end}",
                 sentences=[
                     Sentence(text)
                     for text in (*figures.sentences(), *_effect_sentences(figures), *_failures(figures))
@@ -61,7 +61,7 @@ def factors_json(found: Sequence[FactorFigures]) -> list[dict[str, object]]:
     """Return what `--json` prints of the factors, one entry a scenario."""
     return [
         {
-            "scenario": each.scenario,
+            "scenario": each.scenario.name,
             "percentile": each.percentile,
             "phase": each.phase,
             "goal_ms": each.goal_ms,
@@ -148,7 +148,7 @@ def _ranking(figures: FactorFigures) -> Table:
         caption += f" The first {len(shown)} of {len(figures.ranked)}; `plimsoll report --json` has all."
     rows = [_ranked(place, each, factors) for place, each in enumerate(shown, 1)]
     columns = ["", *factors, "runs", figures.percentile, "95 % interval", "against the first", ""]
-    return Table(f"What was tried, the fastest first{figures.title_end}", caption, columns, rows)
+    return Table(f"What was tried, the fastest first{figures.scenario.title_end}", caption, columns, rows)
 
 
 def _ranked(place: int, each: Ranked, factors: list[str]) -> Row:
@@ -181,7 +181,7 @@ def _changes(figures: FactorFigures) -> Table | None:
     if BACKEND in figures.levels and len(figures.backends) > 1:
         caption += " The backend counts as a factor."
     columns = ["factor", "level", "in place of", "ratio", "95 % interval", "pairs", "p of the factor", ""]
-    return Table(f"Each change alone{figures.title_end}", caption, columns, rows)
+    return Table(f"Each change alone{figures.scenario.title_end}", caption, columns, rows)
 
 
 def _change(effect: FactorEffect, change: Change) -> Row:
@@ -231,8 +231,8 @@ def _chart(figures: FactorFigures, factor: str, number: int) -> Chart:
     if several:
         caption += " Runs at all levels of the other factors count; what a change does alone is in the table."
     return levels_chart(
-        f"factor-{figures.number}-{number}",
-        f"{figures.percentile} by {factor}{figures.title_end}",
+        f"factor-{figures.scenario.number}-{number}",
+        f"{figures.percentile} by {factor}{figures.scenario.title_end}",
         caption,
         levels,
         lines,

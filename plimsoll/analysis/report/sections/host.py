@@ -11,8 +11,10 @@ from plimsoll.analysis.page.chart import Chart, Json, TimeUnit, axis, colour_of,
 from plimsoll.analysis.page.section import Section, Sentence
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import (
+    Backend,
     BackendRuns,
     Floats,
+    Scenario,
     ScenarioFigures,
     ScenarioRuns,
     own_disks,
@@ -125,35 +127,28 @@ class RowFigures:
 
 @dataclass(frozen=True)
 class BackendHost:
-    """All rows of a backend that any of its runs has."""
+    """All rows of a backend that any of its runs has, and how many processors it has, where that is known."""
 
-    backend: BackendRuns
+    backend: Backend
     rows: Mapping[HostRow, RowFigures]
-
-    @property
-    def cpus(self) -> int | None:
-        """How many processors the host has, where the lab read it."""
-        found = (
-            storage.facts.get("cpus") for run in self.backend.runs if (storage := run.directory.facts.storage)
-        )
-        return next((one for one in found if isinstance(one, int) and one > 0), None)
+    cpus: int | None
 
 
 @dataclass(frozen=True)
 class HostView:
-    """The hosts of one scenario that are drawn, on the time axis of the scatter: from where to where."""
+    """The hosts of one scenario that are drawn, on the time axis of the scatter: from where to where.
 
-    scenario: ScenarioRuns
-    drawn: ScenarioRuns
+    `saturators` (hostile; empty without any) ran for `busy_s`; time is counted `since` they started.
+    """
+
+    scenario: Scenario
+    saturators: str
+    since: str
+    busy_s: float | None
+    caption: str
     hosts: list[BackendHost]
     bins: TimeBins
     edges_s: tuple[float, float]
-
-    @property
-    def since(self) -> str:
-        """What time is counted from."""
-        label = self.scenario.saturators_label
-        return f"{label} started" if label else "the start of the run"
 
     def chart(
         self, key: str, title: str, about: str, rows: Sequence[HostRow], *, mixed: bool = False
@@ -202,7 +197,7 @@ class HostView:
                 at: Json = {"xref": "paper", "yref": "paper", "x": 0, "y": round(top, 4), "xanchor": "left"}
                 text: Json = {"text": row.said, "font": {"size": 12}, "showarrow": False}
                 notes.append(at | text | {"yanchor": "bottom"})
-        busy_s = self.scenario.busy_s
+        busy_s = self.busy_s
         span_s = self.edges_s[1] - self.edges_s[0]
         x_axis = axis(f"{unit.name} since {self.since}") | {
             "range": [unit.of(self.edges_s[0] - span_s / 100), unit.of(self.edges_s[1] + span_s / 100)],
@@ -216,7 +211,7 @@ class HostView:
             axes["shapes"] = [band | look | {"x0": 0, "x1": unit.of(busy_s)}]
             label: Json = {"x": unit.of(busy_s) / 2, "y": 1, "yref": "paper", "yanchor": "bottom"}
             look = {"font": {"size": 11, "color": "var(--muted)"}, "showarrow": False}
-            notes.append(label | look | {"text": plotly_text(self.scenario.saturators_label)})
+            notes.append(label | look | {"text": plotly_text(self.saturators)})
         if notes:
             axes["annotations"] = notes
         return layout(x_axis, axes.pop("yaxis"), **axes)
@@ -238,7 +233,20 @@ def host_view(scenario: ScenarioRuns, figures: ScenarioFigures | None, scenarios
     first_s = float(np.floor(edges_s[0] / width_s)) * width_s
     bins = TimeBins(first_s, width_s, max(int(np.ceil((edges_s[1] - first_s) / width_s)), 1))
     hosts = [host for backend in drawn.backends if (host := _host_of(backend, bins)).rows]
-    return HostView(scenario, drawn, hosts, bins, edges_s) if hosts else None
+    if not hosts:
+        return None
+    repeats = "of all repeats " if scenario.repeated else ""
+    since = f"{scenario.saturators_label} started" if scenario.saturators else "the start of the run"
+    caption = (
+        f"What the observers saw, over the time since {since}. Lines are means {repeats}over "
+        f"{seconds(bins.width_s)}, the band behind them spans the lowest to the highest sample. A gap is a "
+        "time without samples."
+    )
+    if len(drawn.backends) < len(scenario.backends):
+        caption += f" Drawn are {len(drawn.backends)} of {counted(len(scenario.backends), 'backend')}."
+    return HostView(
+        scenario, scenario.saturators_label, since, scenario.busy_s, caption, hosts, bins, edges_s
+    )
 
 
 def host_section(view: HostView, scenarios: int) -> Section:
@@ -248,7 +256,7 @@ def host_section(view: HostView, scenarios: int) -> Section:
     calm = Section(title, caption=f"Quiet: {why}.", charts=quiet, layout="fold", look="quiet")
     return Section(
         title=f"The host{view.scenario.title_end}",
-        caption=_caption(view),
+        caption=view.caption,
         sentences=[
             Sentence(describe_changes(host), host.backend.called, host.backend.colour) for host in view.hosts
         ],
@@ -317,18 +325,6 @@ def _why(row: HostRow, hosts: Sequence[BackendHost]) -> str:
     return f"never above {significant(high)} {row.unit}".strip() if high > 0 else "always 0"
 
 
-def _caption(view: HostView) -> str:
-    repeats = "of all repeats " if view.scenario.repeated else ""
-    text = (
-        f"What the observers saw, over the time since {view.since}. Lines are means {repeats}over "
-        f"{seconds(view.bins.width_s)}, the band behind them spans the lowest to the highest sample. A "
-        "gap is a time without samples."
-    )
-    if len(view.drawn.backends) < len(view.scenario.backends):
-        text += f" Drawn are {len(view.drawn.backends)} of {counted(len(view.scenario.backends), 'backend')}."
-    return text
-
-
 def describe_changes(host: BackendHost) -> str:
     """Return what changed most, subject by subject: `system CPU 4 → 92 % (up to 100 %), ARC size …`."""
     return (
@@ -389,7 +385,13 @@ def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
                 known = ~np.isnan(series)
                 binned.add(t_s[known], series[known])
             _add_phases(figures, run, t_s, value)
-    return BackendHost(backend, {row: figures for row, figures in found.items() if figures.line.has_samples})
+    storages = (run.directory.facts.storage for run in backend.runs)
+    cpus = (storage.facts.get("cpus") for storage in storages if storage)
+    return BackendHost(
+        backend,
+        {row: figures for row, figures in found.items() if figures.line.has_samples},
+        next((one for one in cpus if isinstance(one, int) and one > 0), None),
+    )
 
 
 def _add_phases(figures: RowFigures, run: ReportRun, t_s: Floats, value: Floats) -> None:

@@ -12,8 +12,8 @@ from plimsoll.analysis.report.runs import (
     FAILURES_COUNT,
     FEW,
     SHOWN,
+    Backend,
     BackendFigures,
-    BackendRuns,
     PhaseFigures,
     ScenarioFigures,
     ScenarioRuns,
@@ -258,7 +258,7 @@ def measure_sentence(scenario: ScenarioRuns) -> str:
     return ""
 
 
-def _took(during: PhaseMedian, before: PhaseMedian | None, backend: BackendRuns) -> str:
+def _took(during: PhaseMedian, before: PhaseMedian | None, backend: Backend) -> str:
     against = f" ({before.shown} before)" if before else ""
     failed = f", and {during.failed:,} of {during.n + during.failed:,} failed" if during.failed else ""
     return f"{during.shown} on {backend.called}{against}{failed}"
@@ -323,7 +323,7 @@ def _times(by_phase: dict[str, PhaseMedian]) -> str:
     return f"{significant(during.value / before.value, 2)} ×" if during.value >= 0 else ABSENT
 
 
-def _thin(of_backend: Sequence[tuple[BackendRuns, Medians]]) -> str:
+def _thin(of_backend: Sequence[tuple[Backend, Medians]]) -> str:
     """Return which backends have too few values for their medians to say much; empty where none has."""
     found = []
     for backend, medians in of_backend:

@@ -13,7 +13,7 @@ from plimsoll.analysis.evidence.host_rows import Depth, HostRow
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.runs import BackendRuns, Floats, ScenarioRuns, zero_ns
+from plimsoll.analysis.report.runs import Backend, Floats, Scenario, ScenarioRuns, zero_ns
 from plimsoll.analysis.report.sections.host import HostView, rows_of
 from plimsoll.analysis.statistics.stalls import (
     FEWEST_SLOW,
@@ -107,7 +107,7 @@ class SlowWindows:
     few windows cannot be distinguished from chance.
     """
 
-    backend: BackendRuns
+    backend: Backend
     limit_ms: float | None
     slow: int
     windows: int
@@ -124,7 +124,7 @@ class SlowWindows:
 class ScenarioStalls:
     """One scenario (its name is hostile) and the slow windows of its backends."""
 
-    scenario: ScenarioRuns
+    scenario: Scenario
     backends: list[SlowWindows]
 
     @property
@@ -132,10 +132,9 @@ class ScenarioStalls:
         """The statement on each backend; a run may name none."""
         found = []
         for each in self.backends:
-            named = any(run.directory.facts.backend for run in each.backend.runs)
             text = describe_windows(each)
-            if named or len(self.backends) > 1:
-                text = f"{'On' if named else 'In'} {each.backend.called}, {text}"
+            if each.backend.is_named or len(self.backends) > 1:
+                text = f"{'On' if each.backend.is_named else 'In'} {each.backend.called}, {text}"
                 found.append(Sentence(text, each.backend.called, each.backend.colour))
             else:
                 found.append(Sentence(text[0].upper() + text[1:]))
@@ -282,7 +281,7 @@ class RunWindows:
     sources: dict[HostRow, Floats]
 
 
-def stalls_in(backend: BackendRuns, runs: Sequence[RunWindows]) -> SlowWindows | None:
+def stalls_in(backend: Backend, runs: Sequence[RunWindows]) -> SlowWindows | None:
     """Return the stalls of a backend's runs; None where no source of their hosts is known. Pure."""
     if not any(row.column for run in runs for row in run.sources):
         return None
