@@ -6,7 +6,7 @@ from functools import cached_property
 from plimsoll.analysis.evidence.checks import run_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import HostCounters, counters_of
-from plimsoll.analysis.evidence.poolwork import PoolWork, pool_work
+from plimsoll.analysis.evidence.poolwork import PoolWork, named_facts, pool_work
 from plimsoll.analysis.evidence.run import DetailedRun
 from plimsoll.analysis.page.chart import RUN_COLOURS, colour_of
 from plimsoll.analysis.statistics.measures import (
@@ -133,6 +133,21 @@ class ReportRun(DetailedRun):
     def pool_work(self) -> PoolWork:
         """What the pools under it did meanwhile, without reading host.csv again."""
         return pool_work(self.directory, self.host.samples.columns)
+
+    @property
+    def own_disks(self) -> set[str]:
+        """The kernel's names (hostile) of the storage's disks; none where run.json does not say."""
+        return {device.removeprefix("/dev/") for device in named_facts(self.directory, "disks", "device")}
+
+    @property
+    def own_pools(self) -> set[str]:
+        """The names (hostile) of the storage's pools; none where run.json does not say."""
+        return named_facts(self.directory, "pools", "pool")
+
+    @property
+    def zero_ns(self) -> int:
+        """The instant from which time is counted: the saturator's start, else that of the run."""
+        return self.saturation.start_ns if self.saturation else 0
 
     @property
     def elapsed_s(self) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.evidence.host_rows import LATENCY
-from plimsoll.analysis.evidence.poolwork import named_facts
 from plimsoll.analysis.evidence.run import DetailedRun, RunFigures
 from plimsoll.analysis.page.chart import RUN_COLOURS
 from plimsoll.analysis.report.measured_run import ReportRun
@@ -74,7 +73,7 @@ def disk_latency_of(run: ReportRun) -> tuple[Series, str | None]:
 
     Where run.json does not say which disks those are, or none of them was observed, over all disks.
     """
-    own, host = own_disks(run), run.host
+    own, host = run.own_disks, run.host
     columns = host.samples.columns
     disks = {name: found[1] for name in columns if (found := LATENCY.fullmatch(name))}
     chosen = [name for name, disk in disks.items() if disk in own] or list(disks)
@@ -86,33 +85,18 @@ def disk_latency_of(run: ReportRun) -> tuple[Series, str | None]:
     count = known.sum(axis=0)
     there = (count > 0) & (np.abs(t_ns) < _LATEST_NS)
     mean: Floats = np.where(known, table, 0.0).sum(axis=0)[there] / count[there]
-    return Series((t_ns[there] - zero_ns(run)) / 1e9, mean), None
+    return Series((t_ns[there] - run.zero_ns) / 1e9, mean), None
 
 
 def done_of(run: ReportRun) -> Series:
     """Return the requests done a second, in each slice of the run's whole seconds."""
     timeline = run.statistics.timeline
     slots = np.arange(timeline.used, dtype=np.float64)
-    t_s: Floats = (slots + 0.5) * timeline.width_s - zero_ns(run) / 1e9
+    t_s: Floats = (slots + 0.5) * timeline.width_s - run.zero_ns / 1e9
     per_s: Floats = timeline.done[: timeline.used] / timeline.width_s
-    zero_s = zero_ns(run) / 1e9
+    zero_s = run.zero_ns / 1e9
     whole = (t_s >= np.ceil(-zero_s)) & (t_s < np.floor(timeline.used * timeline.width_s - zero_s))
     return Series(t_s[whole], per_s[whole])
-
-
-def zero_ns(run: ReportRun) -> int:
-    """Return the instant from which time is counted: the saturator's start, else that of the run."""
-    return run.saturation.start_ns if run.saturation else 0
-
-
-def own_disks(run: ReportRun) -> set[str]:
-    """Return the kernel's names (hostile) of the storage's disks; none where run.json does not say."""
-    return {device.removeprefix("/dev/") for device in named_facts(run.directory, "disks", "device")}
-
-
-def own_pools(run: ReportRun) -> set[str]:
-    """Return the names (hostile) of the storage's pools; none where run.json does not say."""
-    return named_facts(run.directory, "pools", "pool")
 
 
 def order_for_figures(runs: Mapping[str, Sequence[ReportRun]]) -> list[str]:

@@ -121,8 +121,7 @@ def repeats_of(figures: ScenarioFigures) -> Chart | None:
 
 def _slices(run: ReportRun) -> Slices:
     timeline = run.statistics.timeline
-    zero_s = run.saturation.start_ns / 1e9 if run.saturation else 0.0
-    return Slices(timeline.heat[: timeline.used], timeline.width_s, zero_s)
+    return Slices(timeline.heat[: timeline.used], timeline.width_s, run.zero_ns / 1e9)
 
 
 def _run_level(figures: ScenarioFigures, key: str, shown: str) -> Chart:

@@ -17,9 +17,6 @@ from plimsoll.analysis.report.runs import (
     Scenario,
     ScenarioFigures,
     ScenarioRuns,
-    own_disks,
-    own_pools,
-    zero_ns,
 )
 from plimsoll.analysis.statistics.measures import edges_ns
 from plimsoll.analysis.statistics.windows import PHASES, WHOLE_RUN
@@ -278,8 +275,8 @@ def _edges_s(scenario: ScenarioRuns, figures: ScenarioFigures | None) -> tuple[f
     if windows:
         return min(window.start_s for window in windows), max(window.stop_s for window in windows)
     return (
-        min(-zero_ns(run) / 1e9 for run in scenario.runs),
-        max(max(run.elapsed_s - zero_ns(run) / 1e9 for run in scenario.runs), 1.0),
+        min(-run.zero_ns / 1e9 for run in scenario.runs),
+        max(max(run.elapsed_s - run.zero_ns / 1e9 for run in scenario.runs), 1.0),
     )
 
 
@@ -395,7 +392,7 @@ def _host_of(backend: BackendRuns, bins: TimeBins) -> BackendHost:
 
 
 def _add_phases(figures: RowFigures, run: ReportRun, t_s: Floats, value: Floats) -> None:
-    zero_s = zero_ns(run) / 1e9
+    zero_s = run.zero_ns / 1e9
     for phase in PHASES if run.saturation else (WHOLE_RUN,):
         from_ns, to_ns = edges_ns(phase, run.saturation)
         within = value[(t_s >= from_ns / 1e9 - zero_s) & (t_s < to_ns / 1e9 - zero_s) & ~np.isnan(value)]
@@ -423,7 +420,7 @@ def rows_of(run: ReportRun) -> Iterator[tuple[HostRow, Floats, Floats, Floats]]:
     t_ns = columns["t_ns"]
     there = np.abs(t_ns) < _LATEST_NS  # not NaN either
     order = np.argsort(t_ns[there], kind="stable")
-    t_s = (t_ns[there][order] - zero_ns(run)) / 1e9
+    t_s = (t_ns[there][order] - run.zero_ns) / 1e9
     for row, (own, beside) in chosen.items():
         value, other = (
             _joined([columns[name][there][order] for name in each], row, len(t_s)) for each in (own, beside)
@@ -437,7 +434,7 @@ def _columns(subject: HostSubject, run: ReportRun, pattern: str, names: list[str
     if not pattern:
         return []
     found = {name: match for name in names if (match := re.fullmatch(pattern, name, re.DOTALL))}
-    own = own_disks(run) if subject.devices == "disks" else own_pools(run) if subject.devices else set()
+    own = run.own_disks if subject.devices == "disks" else run.own_pools if subject.devices else set()
     return [name for name, match in found.items() if own and match[1] in own] or list(found)
 
 

@@ -13,7 +13,7 @@ from plimsoll.analysis.evidence.host_rows import Depth, HostRow
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.runs import Backend, Floats, Scenario, ScenarioRuns, zero_ns
+from plimsoll.analysis.report.runs import Backend, Floats, Scenario, ScenarioRuns
 from plimsoll.analysis.report.sections.host import HostView, rows_of
 from plimsoll.analysis.statistics.stalls import (
     FEWEST_SLOW,
@@ -403,7 +403,7 @@ def cut_windows(run: ReportRun) -> RunWindows:
         due.reshape(count, each).any(axis=1), slowest_us.reshape(count, each).max(axis=1) / 1000, np.nan
     )
     width_s = max(round(timeline.width_s * each), 1)
-    zero_s = zero_ns(run) / 1e9
+    zero_s = run.zero_ns / 1e9
     busy = run.saturation.name if run.saturation else None
     sources = {
         row: badness(row, _worst(badness(row, value), t_s + zero_s, width_s, count))
