@@ -23,7 +23,7 @@ from plimsoll.analysis.statistics.windows import (
     make_phase_windows,
 )
 from plimsoll.common.units import counted, share
-from plimsoll.rundir.facts import Storage
+from plimsoll.rundir.facts import REPLAY, Storage
 from plimsoll.rundir.find import relative_name
 
 # What is beyond was written by no observer of ours.
@@ -196,6 +196,12 @@ class ScenarioRuns(Scenario):
     def requests(self) -> int:
         """The requests of all runs."""
         return sum(run.statistics.requests for run in self.runs)
+
+    @property
+    def is_scripted(self) -> bool:
+        """Whether the requests are steps of a script, and not those of a log."""
+        facts = [run.directory.facts for run in self.runs]
+        return not any(each.logs or each.own_scenario == REPLAY for each in facts)
 
     @property
     def crowded(self) -> bool:

@@ -10,7 +10,6 @@ from plimsoll.analysis.page.section import Section
 from plimsoll.analysis.report.charts.over_time import lag_chart, tail_chart, throughput_chart, warming_of
 from plimsoll.analysis.report.charts.scatter import scatter_of
 from plimsoll.analysis.report.charts.scripted import (
-    is_scripted,
     measures_by_phase_chart,
     page_vitals_chart,
     phases_chart,
@@ -82,7 +81,7 @@ def run_charts(runs: Sequence[ReportRun]) -> list[Chart]:
 
 def step_charts(scenario: ScenarioRuns) -> list[Chart]:
     """Return the charts of a scripted scenario; none of a replay."""
-    return _charts(draw(scenario.few) for draw in STEP_CHARTS) if is_scripted(scenario) else []
+    return _charts(draw(scenario.few) for draw in STEP_CHARTS) if scenario.is_scripted else []
 
 
 def backend_charts(figures: ScenarioFigures) -> list[Chart]:

@@ -33,7 +33,6 @@ from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.hostile import plotly_text
 from plimsoll.common.units import at_least, counted, milliseconds, significant
 from plimsoll.rundir.events import PHASE
-from plimsoll.rundir.facts import REPLAY
 
 _MOST_STEPS, _MOST_MEASURES = 10, 6
 _MOST_PHASES = 16
@@ -97,12 +96,6 @@ class PageVitals:
 Levels = dict[str, Level]
 
 
-def is_scripted(scenario: ScenarioRuns) -> bool:
-    """Return whether the scenario's requests are steps of a script, and not those of a log."""
-    facts = [run.directory.facts for run in scenario.runs]
-    return not any(each.logs or each.own_scenario == REPLAY for each in facts)
-
-
 def steps_chart(scenario: ScenarioRuns) -> Chart | None:
     """Return the medians of what took more than one request, and of the steps that took longest."""
     measures = {run.number: _times(run.values) for run in scenario.runs}
@@ -128,7 +121,7 @@ def steps_chart(scenario: ScenarioRuns) -> Chart | None:
         )
     title = (
         f"How long each step took{', in whole runs' if scenario.saturators else ''}{scenario.title_end}"
-        if is_scripted(scenario)
+        if scenario.is_scripted
         else f"Medians of the kinds of request{scenario.title_end}"
     )
     return bars_chart(f"steps-{scenario.number}", title, caption, names, backends)

@@ -28,7 +28,7 @@ from plimsoll.analysis.report.charts.scatter import (
     choices_of,
     too_few_for_runs,
 )
-from plimsoll.analysis.report.charts.scripted import is_scripted, steps_chart
+from plimsoll.analysis.report.charts.scripted import steps_chart
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import (
     RepeatFigures,
@@ -116,7 +116,7 @@ def repeats_of(figures: ScenarioFigures) -> Chart | None:
         ]
         if sum(count >= enough for count in counts) * 2 > len(counts):
             return _run_level(figures.few, f"repeats-{figures.scenario.number}", shown)
-    return None if is_scripted(figures.scenario) else steps_chart(figures.scenario)
+    return None if figures.scenario.is_scripted else steps_chart(figures.scenario)
 
 
 def _slices(run: ReportRun) -> Slices:
