@@ -56,7 +56,7 @@ from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
 from plimsoll.rundir.facts import Storage
-from plimsoll.rundir.volumes import FsyncCell, MatrixCell, VolumeRound
+from plimsoll.rundir.volumes import VolumeRound
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MOST_OPEN = 4  # runs whose own warnings are open at once
@@ -140,16 +140,6 @@ class Report:
         """The findings on all runs together."""
         return check_comparison(self.scenarios, self.compared, self.unreadable)
 
-    @property
-    def fileio(self) -> list[MatrixCell]:
-        """The cells of sysbench's matrix."""
-        return self.volumes.cells
-
-    @property
-    def fsyncs(self) -> list[FsyncCell]:
-        """The cells of fio's fsyncs."""
-        return self.volumes.syncs
-
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
         answers = answers_json(self.compared, self.findings_on_all)
@@ -159,11 +149,11 @@ class Report:
             "phases": [each.as_json() for each in self.compared],
             "stalls": [each.as_json() for each in self.stalls],
             "differences": differences_json(self.storages),
-            "fileio": [cell.model_dump() for cell in self.fileio],
+            "fileio": [cell.model_dump() for cell in self.volumes.cells],
             "unreadable": self.unreadable,
             "unfinished": self.unfinished,
             **({"answers": answers} if answers else {}),
-            **({"fsync": [cell.model_dump() for cell in self.fsyncs]} if self.fsyncs else {}),
+            **({"fsync": [cell.model_dump() for cell in syncs]} if (syncs := self.volumes.syncs) else {}),
             **({"against_log": [each.as_json() for each in self.held]} if self.held else {}),
             **({"factors": factors_json(self.factors)} if self.factors else {}),
             **({"precondition": [one.model_dump() for one in self.rounds]} if self.rounds else {}),
@@ -252,7 +242,7 @@ def render_report(report: Report) -> str:
 def _title(report: Report) -> str:
     runs = report.runs
     if not runs:
-        programs = [*(["sysbench"] if report.fileio else []), *(["fio"] if report.fsyncs else [])]
+        programs = ["sysbench"] * bool(report.volumes.cells) + ["fio"] * bool(report.volumes.syncs)
         return f"Volumes measured with {' and '.join(programs)}"
     if len(runs) > 1:
         experiments = [run.directory.facts.experiment for run in runs]

@@ -65,7 +65,7 @@ def test_an_experiment_whose_scenarios_run_together_finds_what_lies_beside_its_r
     (tmp_path / "runs" / "0001-rush--one--1" / "together.json").write_text("{}")
     write_cells(tmp_path / "fileio.jsonl", cells())
     given = [tmp_path / "runs" / "0001-rush--one--1"]
-    assert len(make_report(given, tmp_path / "report.html").fileio) == 70
+    assert len(make_report(given, tmp_path / "report.html").volumes.cells) == 70
 
 
 def test_results_alone_make_a_report_of_their_own(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_results_alone_make_a_report_of_their_own(tmp_path: Path) -> None:
 def test_what_the_command_prints_as_json_is_read_too(tmp_path: Path) -> None:
     path = tmp_path / "printed.json"
     path.write_text(json.dumps({"format": 1, "cells": cells()}, indent=2))
-    assert len(make_report([path]).fileio) == 70
+    assert len(make_report([path]).volumes.cells) == 70
 
 
 def test_an_experiments_folder_stands_for_its_runs_and_what_lies_beside_them(tmp_path: Path) -> None:
@@ -88,13 +88,13 @@ def test_an_experiments_folder_stands_for_its_runs_and_what_lies_beside_them(tmp
     for given in ([tmp_path], [tmp_path / "runs"], runs):
         made = make_report(given, tmp_path / "report.html")
         assert len(made.runs) == 2
-        assert len(made.fileio) == 70, given
+        assert len(made.volumes.cells) == 70, given
 
 
 def test_a_run_alone_has_nothing_of_the_results_beside_it(tmp_path: Path) -> None:
     runs = write_experiment(tmp_path, 1)
     write_cells(tmp_path / "fileio.jsonl", cells())
-    assert make_report(runs[:1]).fileio == []
+    assert make_report(runs[:1]).volumes.cells == []
 
 
 def test_of_two_cells_alike_the_later_is_drawn_and_other_sizes_have_lines_of_their_own(
@@ -108,7 +108,7 @@ def test_of_two_cells_alike_the_later_is_drawn_and_other_sizes_have_lines_of_the
     made = make_report([write_cells(tmp_path / "f.jsonl", lines)])
     names = {trace["name"] for trace in figures_of(made)["fileio"]["data"]}
     assert names == {"v, 64 GiB in blocks of 16 KiB, O_DIRECT", "v, 64 GiB in blocks of 16 KiB"}
-    assert made.fileio[0].throughput_mib_per_s == 2.0
+    assert made.volumes.cells[0].throughput_mib_per_s == 2.0
 
 
 def test_too_few_events_for_p999_leave_a_gap_and_no_zero(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_what_a_call_took_stands_apart_from_the_writes_before_it(tmp_path: Path)
 def test_of_two_cells_alike_the_later_counts_and_other_sizes_have_rows_of_their_own(tmp_path: Path) -> None:
     lines = [sync("v", syncs=1), sync("v", syncs=2), sync("v", time_s=5), sync("v", file_size_bytes=1 << 30)]
     made = make_report([write_cells(tmp_path / "f.jsonl", lines)])
-    assert [one.syncs for one in made.fsyncs] == [2, 30_000, 30_000]
+    assert [one.syncs for one in made.volumes.syncs] == [2, 30_000, 30_000]
     alike = "fdatasync, sequential writes of 4 KiB, 8 threads"
     rows = [row[0] for row in tables_of(text_of(made), "What an fsync takes")[1:]]
     assert rows == [f"{alike}, {how}" for how in ("1 GiB, 30 s", "2 GiB, 5 s", "2 GiB, 30 s")]
@@ -233,7 +233,7 @@ def test_damaged_lines_are_named_and_the_others_shown(tmp_path: Path, why: str, 
     with path.open("a") as file:
         file.write((line if isinstance(line, str) else json.dumps(line)) + "\n")
     made = make_report([path])
-    assert (len(made.fileio), len(made.fsyncs)) == (70, 1)
+    assert (len(made.volumes.cells), len(made.volumes.syncs)) == (70, 1)
     assert "one line is not a finished cell" in text_of(made), why
 
 

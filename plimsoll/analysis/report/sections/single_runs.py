@@ -142,9 +142,7 @@ def _groups(scenarios: Sequence[ScenarioRuns], runs: Sequence[ReportRun]) -> lis
     found = []
     for scenario in scenarios:
         several = [(backend.name, backend.runs) for backend in scenario.named]
-        if alone := [
-            run for backend in scenario.backends if backend not in scenario.named for run in backend.runs
-        ]:
+        if alone := [run for each in scenario.backends if not each.is_named for run in each.runs]:
             several.append(("runs without a backend", alone))
         for name, some in several:
             found.append(
