@@ -51,7 +51,10 @@ def write_comparable(
     if saturator:
         events.append({"t_ns": 200_000_000, "event": saturator, "phase": "start"})
     summary = {"requests": {"total": count, "sent": count}, "duration_s": 1.5}
-    times: dict[str, Any] = {"started_at": instant(2 * place), "ended_at": instant(2 * place + 1)}
+    times: dict[str, Any] = {
+        "started_at": instant(2 * place),
+        "ended_at": instant(2 * place + count / 60_000),
+    }
     if timeout_s is not None:
         facts = {"load": {"digest": "d", "settings": {"timeout_s": timeout_s}}} | facts
     named: dict[str, Any] = {"scenario": scenario, "backend": backend, "repeat": repeat}

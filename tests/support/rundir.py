@@ -1,5 +1,6 @@
 """Writes run directories as docs/run-format.md says, knowing nothing of what reads them."""
 
+import hashlib
 import json
 import os
 import struct
@@ -130,13 +131,31 @@ def write_run(
     (path / "requests.npy").write_bytes(header(shape=len(table)) + table.tobytes())
     if summary is not None:
         (path / "summary.json").write_text(json.dumps({"format": 2, **summary}))
+    if "load" in facts:
+        _keep_sum(path)
     return path
+
+
+def _keep_sum(path: Path) -> None:
+    """Let summary.json have the sum of the records: what writes `load` into run.json writes it too."""
+    if (path / "summary.json").exists():
+        data = (path / "requests.npy").read_bytes()[len(header()) :]
+        change_summary(path, records_sha256=hashlib.sha256(data).hexdigest())
+
+
+def change_summary(path: Path, **keys: Any) -> None:
+    """Change keys of summary.json; those that are None go."""
+    summary = json.loads((path / "summary.json").read_text()) | keys
+    kept = {key: value for key, value in summary.items() if value is not None}
+    (path / "summary.json").write_text(json.dumps(kept))
 
 
 def change(path: Path, **keys: Any) -> None:
     """Change keys of run.json."""
     facts = json.loads((path / "run.json").read_text())
     (path / "run.json").write_text(json.dumps(facts | keys))
+    if "load" in keys:
+        _keep_sum(path)
 
 
 def change_records(path: Path, part: slice = slice(None), **columns: Any) -> None:
@@ -146,6 +165,8 @@ def change_records(path: Path, part: slice = slice(None), **columns: Any) -> Non
     for name, values in columns.items():
         table[name][part] = values
     (path / "requests.npy").write_bytes(data)
+    if "load" in json.loads((path / "run.json").read_text()):
+        _keep_sum(path)
 
 
 def traffic(

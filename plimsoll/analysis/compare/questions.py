@@ -21,6 +21,7 @@ from plimsoll.analysis.compare.gates import (
     Reading,
     ResponseTime,
 )
+from plimsoll.analysis.compare.routes import find_slower_routes
 from plimsoll.analysis.evidence.answers import Tries, measure_finding
 from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identity_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
@@ -145,6 +146,10 @@ def _build_question(
     failures, bars = _find_failing((baseline.name, candidate.name), runs, gate)
     found_out = [*doubts, *([failures] if failures else [])]
     doubts += [failures] if failures and bars else []
+    slower = find_slower_routes(runs, gate) if limit == "at_most_ratio" and _is_kept(values, gate) else None
+    if slower:
+        found_out.append(slower)
+        doubts.append(slower)
     contention, excuses = _find_contention(
         (baseline.name, candidate.name), runs, gate, unit, alone=limit in ALONE
     )
@@ -165,6 +170,14 @@ def _build_question(
         runs_of=gate.scenario,
     )
     return GateQuestion(gate, question, unit, stops, tuple(found_out))
+
+
+def _is_kept(values: Sequence[Sequence[float]], gate: Gate) -> bool:
+    """Return whether the runs keep the gate's ratio as measured, however sure that is."""
+    baseline, candidate = (level_of(side, logs=True) for side in values)
+    if baseline is None or candidate is None or gate.at_most_ratio is None:
+        return False
+    return candidate <= gate.at_most_ratio * baseline
 
 
 def _cut_alike(

@@ -42,6 +42,10 @@ _CONFIDENCE = 0.95
 _MORE_FAILURES = 0.01
 _LEAST_KEPT = 0.8  # of the requests of a side: of fewer, the mix is another site's
 _MOST_ROUTES = 1 << 12
+_TOP, _UPPER, _EDGE = 60, 19, 0.7
+_LEAST_MISSING = 20
+_FEWER = 1.05
+_LEAST_OF_KIND = 1000
 HOW_WRITTEN = ("log_format", "log_times_are", "log_time_zone", "include", "exclude", "timeout_s")
 
 CLAIM = (
@@ -52,11 +56,15 @@ CLAIM = (
 
 @dataclass(frozen=True)
 class Weeks:
-    """Both sides' names (hostile) and figures, and reasons for which nothing can be decided (hostile)."""
+    """Both sides' names (hostile) and figures, and reasons for which nothing can be decided (hostile).
+
+    `doubts` (hostile) forbid no verdict.
+    """
 
     names: tuple[str, str]
     found: Standardised
     reasons: list[str]
+    doubts: list[str]
 
     @property
     def verdicts(self) -> dict[str, Outcome]:
@@ -115,6 +123,7 @@ class Weeks:
             "cells": self.found.cells,
             "ratios": ratios,
             "reasons": self.reasons,
+            "doubts": self.doubts,
             "claim": CLAIM,
         }
 
@@ -139,7 +148,8 @@ class Weeks:
                 f"{counted(self.found.cells, 'cell')} (hour of the week and route) of which both sides have "
                 f"{LEAST_IN_CELL} or more."
             )
-        yield from ("", *(printable(reason, 4096) for reason in self.reasons)) if self.reasons else ()
+        said = [*self.reasons, *(f"warning: {doubt}" for doubt in self.doubts)]
+        yield from ("", *(printable(each, 4096) for each in said)) if said else ()
         yield ""
         yield CLAIM
 
@@ -172,7 +182,10 @@ def compare_weeks(
     requests = (_read_served(before, routes, clock, advance), _read_served(after, routes, clock, advance))
     # both quantiles may err, so each gets half
     found = standardise(*requests, SHOWN, (1 - _CONFIDENCE) / len(JUDGED))
-    return Weeks((before.name, after.name), found, list(_find_reasons((before, after), requests, found)))
+    names = (before.name, after.name)
+    reasons = [*_find_reasons((before, after), requests, found), *_find_cut_tail(names, requests)]
+    kinds = {number: name for name, number in routes.items()}
+    return Weeks(names, found, reasons, list(_find_fewer(names, requests, kinds)))
 
 
 def _read_served(
@@ -260,6 +273,59 @@ def _find_reasons(
             yield (
                 f"There is no {name}: too few requests (as good as {fewest}), or it is a failure's: import "
                 "more of the log, or look at its errors."
+            )
+
+
+def _find_cut_tail(names: tuple[str, str], requests: tuple[ServedRequests, ServedRequests]) -> Iterator[str]:
+    """Yield that the slow requests of one side are not in its log.
+
+    A tail thins out: between its slowest and its 20th slowest request lies more than between that and the
+    60th. Where the tail was cut, requests lie as densely at the edge as below it: 19 gaps beside 40. From
+    0.7 on, where a tail that thins out lies 1 time in 100,000, it is an edge if these 60 are of five days or
+    more, none of which has half of them (one stall has an edge, too), and if the other side has so many
+    requests beyond it that 20 are missing.
+    """
+    for side, other in ((0, 1), (1, 0)):
+        whole = ~requests[side].failed
+        took_us, days = requests[side].took_us[whole], requests[side].day[whole]
+        if len(took_us) < _TOP:
+            continue
+        at = np.argpartition(took_us, -_TOP)[-_TOP:]
+        top = np.sort(took_us[at].astype(np.float64))[::-1]
+        below = top[_UPPER] - top[-1]
+        counts = np.unique(days[at], return_counts=True)[1]
+        if below <= 0 or top[0] - top[_UPPER] > _EDGE * below or len(counts) < 5 or counts.max() >= _TOP / 2:
+            continue
+        beyond = np.count_nonzero(requests[other].took_us[~requests[other].failed] > top[0])
+        missing = beyond / len(requests[other].took_us) * len(took_us)
+        if missing >= _LEAST_MISSING:
+            yield (
+                f"The log of {names[side]} has no request over {milliseconds(top[0] / 1000)}, and as many "
+                f"just below it as further down, as if slower ones were not written: {names[other]} has "
+                f"{counted(int(beyond), 'request')} beyond. Find out what leaves them out."
+            )
+
+
+def _find_fewer(
+    names: tuple[str, str], requests: tuple[ServedRequests, ServedRequests], kinds: dict[int, str]
+) -> Iterator[str]:
+    """Yield that one side was asked for fewer requests a day, in all by 5 %, or of one kind by half."""
+    a_day = [len(side.took_us) / max(len(np.unique(side.day)), 1) for side in requests]
+    fewer = int(a_day[1] < a_day[0])
+    if max(a_day) > _FEWER * min(a_day):
+        yield (
+            f"{names[fewer]} has {count(round(a_day[fewer]))} requests a day and {names[not fewer]} "
+            f"{count(round(a_day[not fewer]))}: what is missing may be what was slow. Find out why."
+        )
+    of_kind = [np.bincount(side.cell % _MOST_ROUTES, minlength=_MOST_ROUTES) for side in requests]
+    days = [max(len(np.unique(side.day)), 1) for side in requests]
+    for side, other in ((0, 1), (1, 0)):
+        few, many = of_kind[side] / days[side], of_kind[other] / days[other]
+        for number in np.flatnonzero((of_kind[other] >= _LEAST_OF_KIND) & (few < many / 2)):
+            yield (
+                f"{names[side]} has {count(round(few[number]))} requests a day of the kind "
+                f"{kinds[int(number)]}, and {names[other]} {count(round(many[number]))}. A cache in front "
+                "keeps requests from a server's log: find out whether one stands before one side only."
             )
 
 

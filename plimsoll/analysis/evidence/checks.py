@@ -17,7 +17,9 @@ from plimsoll.analysis.evidence.generator import (
     load_findings,
     percentiles_out_of_reach,
 )
+from plimsoll.analysis.evidence.host_load import find_busier_side
 from plimsoll.analysis.evidence.poolwork import pool_findings
+from plimsoll.analysis.evidence.records import find_other_mix, find_other_records, record_findings
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
 from plimsoll.analysis.evidence.sides import SLACK
 from plimsoll.analysis.evidence.storage import cache_findings, drive_findings, precondition_findings
@@ -49,6 +51,7 @@ def run_findings(run: MeasuredRun) -> Iterator[Finding]:
     for kind, text, remedy in (
         *_check_ending(run),
         *_check_records(run),
+        *record_findings(run),
         *find_lateness(run),
         *find_shared_machine(run),
         *_check_saturator(run),
@@ -88,13 +91,16 @@ def findings_of_sides(
     found += precondition_findings([*baseline, *candidate], scenario)
     found += drive_findings([*baseline, *candidate], scenario)
     found += lag_findings(baseline, candidate, scenario)
+    found += find_other_mix(baseline, candidate, scenario)
+    found += find_busier_side(baseline, candidate, names, scenario)
     return found
 
 
 def identity_findings(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
-    """Yield the copies among `runs`, of whichever side, and those that overlap on one target."""
+    """Yield the copies among `runs`, of whichever side, that overlap on one target, or are altered."""
     yield from _find_copies(runs)
     yield from _find_overlaps(runs)
+    yield from find_other_records(runs)
 
 
 def _find_copies(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:

@@ -46,6 +46,56 @@ class FindingKind(Enum):
         "The records are not those that the summary was written for.",
         "Take the run's files from where they were written, or run it again.",
     )
+    UNSENT = (
+        Severity.BAD,
+        "The load generator left over 0.1 % of the requests out: too many waited, or the run ended early.",
+        "Use a lower speed or more --max-connections, let it run to its end, and run it again.",
+    )
+    HIDDEN_REQUESTS = (
+        Severity.BAD,
+        "Over 0.1 % of the requests are marked as warm-up though they were due after it.",
+        "Take the run's files from where they were written, or run it again.",
+    )
+    NO_SUM = (
+        Severity.BAD,
+        "The sum of the records is missing, so that nobody can tell whether they are the run's own.",
+        "Take the run's files from where they were written, or run it again.",
+    )
+    OTHER_CLOCK = (
+        Severity.BAD,
+        "By the clock on the wall the run took another time than its records.",
+        "Find out which clock went wrong or was set meanwhile, and run it again.",
+    )
+    MISSING_REQUESTS = (
+        Severity.BAD,
+        "Over 0.1 % of the requests are missing that another run of the same load has in the same time.",
+        "Take the run's files from where they were written, or run it again.",
+    )
+    OTHER_SCHEDULE = (
+        Severity.WARN,
+        "Over 1 % of the requests were due at other times than in other runs of the same load.",
+        "Find out what changed them, or run it again.",
+    )
+    REPEATED_NOISE = (
+        Severity.WARN,
+        "Two runs took the same times request by request, which real runs do not.",
+        "Find out whether one was made of the other, and leave it out.",
+    )
+    IMPOSSIBLE_RECORDS = (
+        Severity.WARN,
+        "The run has records that no request leaves behind.",
+        "See the findings of its report, find out what wrote them, and run it again.",
+    )
+    COARSE_CLOCK = (
+        Severity.WARN,
+        "The run was timed by a clock of steps over 1 ms and over 5 % of what is measured.",
+        "Find out what timed it, and run it again.",
+    )
+    OTHER_MIX = (
+        Severity.WARN,
+        "The sides were asked for other kinds of requests: over 2 % in replays, 10 % in logs.",
+        "Find out what is missing on one side: a cache in front keeps requests from the server.",
+    )
     UNREADABLE = (
         Severity.BAD,
         "A run of this scenario cannot be read, and leaving it out could favour one side.",
@@ -189,6 +239,11 @@ class FindingKind(Enum):
         "Nothing tells the SSDs under a run what was deleted, as far as the lab can see, so they get slower.",
         "Set autotrim=on for a pool; else mount with discard, or enable fstrim.timer.",
     )
+    BUSIER_SIDE = (
+        Severity.WARN,
+        "Processors or memory were in use on one side by far more than on the other.",
+        "See in the report what used them; stop it, and run both sides again.",
+    )
     UNEQUAL_REQUESTS = (
         Severity.WARN,
         "The runs have different numbers of requests.",
@@ -203,6 +258,12 @@ class FindingKind(Enum):
         Severity.WARN,
         "The baseline fails more often than the candidate; failures count at their time-out.",
         "Look at the errors before you call the candidate faster.",
+    )
+    SLOWER_ROUTES = (
+        Severity.WARN,
+        "Some kinds of requests are slower on the candidate by more than a gate's ratio, though all requests "
+        "together may not be: the gate gets no PASS.",
+        "Find out what slows them, or judge them by a gate of their own (metric `measure NAME`).",
     )
     FAILED_MEASURES = (
         Severity.WARN,

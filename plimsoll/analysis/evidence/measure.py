@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.evidence.run import JUDGED, WHOLE, DetailedRun, MeasuredRun, RunPhase, RunStatistics
+from plimsoll.analysis.evidence.traits import TraitCollector
 from plimsoll.analysis.statistics.binomial import clustering, upper_bound_ms
 from plimsoll.analysis.statistics.measures import (
     StepFigures,
@@ -104,6 +105,7 @@ def measure_in_detail(
         observed.silence,
         service_p50_ms=figures.samples["service"].percentile_ms(PERCENTILES["p50"]),
         damaged_measures=damaged_measures(directory.events),
+        traits=observed.traits,
         statistics=figures.condensed(),
     )
 
@@ -138,11 +140,13 @@ class Observer:
     def __init__(self, directory: RunDirectory, *, sum_records: bool = False) -> None:
         self._directory, self._answers, self._silence = directory, AnswerCounter(), Silence()
         self._sum = RecordSum() if sum_records else None
+        self._traits = TraitCollector(directory)
 
     def observe(self, block: Records, counted: CountedRequests) -> None:
         """Take the next block of records, and what counts of it."""
         self._answers.add(counted)
         self._silence.take_all(block)
+        self._traits.add(block)
         if self._sum:
             self._sum.add(block)
 
@@ -156,6 +160,7 @@ class Observer:
             answers=answers,
             silence=self._silence.finding(),
             records_sha256=self._sum.hexdigest() if self._sum else None,
+            traits=self._traits.traits(),
         )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import cached_property
 
 from plimsoll.analysis.evidence.poolwork import PoolWork, read_pool_work
+from plimsoll.analysis.evidence.traits import RecordTraits
 from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import P999, PERCENTILES, OrderStatistics, Sample, TimeFigures
 from plimsoll.analysis.statistics.requests import KeptRequests
@@ -43,8 +44,8 @@ class MeasuredRun:
 
     `phases` has the `whole` run, and what was before, during and after a saturator; none of a run whose
     requests were only counted. `answers` are what came back, by route. `silence` says why the target counts
-    as dead; None where it lives. `records_sha256` is None where it was not computed. `night` tells it from
-    runs of other nights, which are called alike.
+    as dead; None where it lives. `records_sha256` and `traits` of its records are None where they were not
+    computed. `night` tells it from runs of other nights, which are called alike.
     """
 
     directory: RunDirectory
@@ -55,6 +56,7 @@ class MeasuredRun:
     service_p50_ms: float | None = None
     damaged_measures: frozenset[str] = frozenset()
     night: str = ""
+    traits: RecordTraits | None = field(default=None, repr=False)
 
     @cached_property
     def name(self) -> str:

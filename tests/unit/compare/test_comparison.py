@@ -222,12 +222,13 @@ UNFIT: list[tuple[str, Callable[[Path], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize("ratio", [1.0, 5.0], ids=["would pass", "would fail"])
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.0, "PASS"), (5.0, "FAIL")])
 @pytest.mark.parametrize(("what", "spoil", "says"), UNFIT, ids=[row[0] for row in UNFIT])
 def test_nothing_is_decided_on_unfit_runs(
-    tmp_path: Path, what: str, spoil: Callable[[Path], object], says: str, ratio: float
+    tmp_path: Path, what: str, spoil: Callable[[Path], object], says: str, ratio: float, verdict: str
 ) -> None:
     write_both(tmp_path, ratio)
+    assert judged(tmp_path).verdict == verdict, "without the fault"
     spoil(runs_of(tmp_path)[2])
     found = judged(tmp_path)
     assert found.exit_code == 3, what

@@ -89,8 +89,8 @@ def experiment(folder: Path, shape: Shape, repeats: int = 4, seed: int = 1) -> P
                 summary={"requests": {"total": len(table), "sent": len(table)}, "duration_s": 60},
                 backend=backend,
                 repeat=repeat,
-                started_at=instant(2 * at),
-                ended_at=instant(2 * at + 1),
+                started_at=instant(5 * at),
+                ended_at=instant(5 * at + (table["due_ns"] / 1e9 + table["total_us"] / 1e6).max() / 60),
             )
     return folder
 

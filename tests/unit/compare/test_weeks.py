@@ -5,12 +5,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.analysis.compare.weeks import CLAIM
 from plimsoll.cli import main
-from tests.support.rundir import DAY_NS, MONDAY, day, even_requests, write_imported, write_run
+from tests.support.rundir import DAY_NS, IMAGE, MONDAY, day, even_requests, write_imported, write_run
 
 BEFORE, AFTER = MONDAY, day(28)
 
@@ -85,6 +86,39 @@ def test_more_failures_forbid_a_verdict(tmp_path: Path) -> None:
     assert result.exit_code == 3
     assert "of the requests of after failed" in result.output
     assert "There is no p99:" in result.output
+
+
+def test_a_tail_that_is_missing_from_a_log_forbids_a_pass(tmp_path: Path) -> None:
+    """Times are 1.3 as long, and what took over 0.6 s was not logged: fewer requests, and a hard edge."""
+    before = write_imported(tmp_path / "before", BEFORE, even_requests(14, 0.5, 1.0, 1))
+    slower = even_requests(14, 0.5, 1.3, 2)
+    whole = write_imported(tmp_path / "whole", AFTER, slower)
+    assert json.loads(compare(before, whole, "--json").output)["verdict"] == "FAIL", "without the fault"
+    after = write_imported(tmp_path / "after", AFTER, slower[slower["total_us"] < 250_000])
+    found = json.loads(compare(before, after, "--json").output)
+    assert found["verdict"] == "INCONCLUSIVE"
+    assert found["ratios"]["p99.9"]["upper"] < 1.1, "it would pass"
+    assert found["reasons"][0].startswith("The log of after has no request over 250 ms")
+    same = json.loads(compare(*sides(tmp_path / "same", 14, 0.5, 1.0), "--json").output)
+    assert (same["verdict"], same["doubts"]) == ("PASS", []), "a whole tail has no edge"
+
+
+def test_requests_that_no_longer_reach_the_log_are_doubts(tmp_path: Path) -> None:
+    before, after = even_requests(14, 0.5, 1.0, 1), even_requests(14, 0.5, 1.0, 2)
+    images = np.flatnonzero(after["route"] == IMAGE)
+    paths = (
+        write_imported(tmp_path / "before", BEFORE, before),
+        write_imported(tmp_path / "after", AFTER, np.delete(after, images[::5])),
+        write_imported(tmp_path / "cached", AFTER, np.delete(after, images[images % 3 > 0])),
+    )
+    for path, says in (
+        (paths[1], ["what is missing may be"]),
+        (paths[2], ["what is missing", "A cache in front"]),
+    ):
+        found = json.loads(compare(paths[0], path, "--json").output)
+        assert found["verdict"] == "PASS"
+        assert len(found["doubts"]) == len(says)
+        assert all(words in doubt for words, doubt in zip(says, found["doubts"], strict=True))
 
 
 def test_several_runs_of_a_side_are_its_weeks_and_routes_go_by_name(tmp_path: Path) -> None:

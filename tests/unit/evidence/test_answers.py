@@ -1,6 +1,8 @@
 """Wrong answers never win, whatever mix of requests either side has."""
 
+import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,10 @@ def test_runs_that_failed_since_their_target_died_show_the_candidate_to_be_worse
 def _kill_target(folder: Path) -> None:
     """Let the candidate's server die in the middle of runs that last ten times as long."""
     for path in runs_of(folder):
+        began = json.loads((path / "run.json").read_text())["started_at"]
+        change(
+            path, ended_at=f"{datetime.fromisoformat(began) + timedelta(seconds=15):%Y-%m-%dT%H:%M:%S.%fZ}"
+        )
         change_records(path, due_ns=10 * load_records(path)["due_ns"])
         change_records(path, slice(REQUESTS // 2, None), **REFUSED_AT_ONCE)
 

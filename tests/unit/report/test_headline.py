@@ -48,7 +48,7 @@ def downloads(folder: Path) -> None:
 def one_after_the_other(folder: Path) -> None:
     for number, run in enumerate(sorted(write_experiment(folder, 4), key=lambda run: backend_of(run))):
         instant = f"2026-11-20T{number:02d}"
-        change(run, started_at=f"{instant}:00:00Z", ended_at=f"{instant}:05:00Z", experiment=None)
+        change(run, started_at=f"{instant}:00:00Z", ended_at=f"{instant}:01:25Z", experiment=None)
 
 
 def backend_of(run: Path) -> str:

@@ -1,0 +1,106 @@
+"""What the records of a run have in common: what its findings need of them, and no figure shows."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.rundir.read import RunDirectory
+from plimsoll.rundir.records import WARMUP, Records
+
+SLOT_NS = 100_000_000  # of arrivals
+_MOST_SLOTS = 1 << 22  # five days
+_SAMPLE = 1 << 14  # records of each run, the first ones
+_SAMPLED = ("line", "due_ns", "total_us", "route", "logged_bytes")
+_COARSE_US = 1000
+_LEAST_SAMPLED = 200
+
+
+@dataclass(frozen=True)
+class RecordTraits:
+    """One run's records: `arrivals` are how many were due in each 100 ms, `sample` has columns of the first.
+
+    `hidden` are marked as warm-up though they were due after it. `impossible` counts records that no request
+    leaves behind, by what is wrong with them. `end_ns` is when the last one was done.
+    """
+
+    records: int = 0
+    hidden: int = 0
+    end_ns: int = 0
+    impossible: Counter[str] = field(default_factory=Counter)
+    arrivals: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sample: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def step_us(self) -> int | None:
+        """The steps in which the clock went: what lies between neighbouring service times, by the median.
+
+        None where it was finer than 1 ms, or where that is not known: a coarse clock repeats its values.
+        """
+        times = self.sample["total_us"] if self.sample else np.zeros(0, dtype=np.uint32)
+        values, counts = np.unique(times, return_counts=True)
+        if len(times) < _LEAST_SAMPLED or len(values) < 4 or np.median(counts) < 2:
+            return None
+        step = int(np.median(np.diff(values)))
+        return step if step > _COARSE_US else None
+
+    @property
+    def commonest_line(self) -> float:
+        """The share of the sampled records that are of one line of the log."""
+        lines = self.sample["line"] if self.sample else np.zeros(0, dtype=np.uint64)
+        if len(lines) < _LEAST_SAMPLED:
+            return 0.0
+        return float(np.unique(lines, return_counts=True)[1].max() / len(lines))
+
+
+class TraitCollector:
+    """Takes the records of a run, block by block."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._warm_ns = round(directory.facts.warmup_s * 1e9)
+        self._names = len(directory.routes), len(directory.errors)
+        self._records = self._hidden = self._end_ns = 0
+        self._impossible: Counter[str] = Counter()
+        self._arrivals: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._sample: list[Records] = []
+
+    def add(self, block: Records) -> None:
+        """Take the next block, shape (n,)."""
+        due_ns, lag_us, total_us, ttfb_us, route, error, flags = (
+            np.ascontiguousarray(block[name])
+            for name in ("due_ns", "lag_us", "total_us", "ttfb_us", "route", "error", "flags")
+        )
+        room = max(_SAMPLE - self._records, 0)
+        if room:
+            self._sample.append(block[:room].copy())
+        self._records += len(block)
+        self._hidden += int(np.count_nonzero(((flags & WARMUP) != 0) & (due_ns >= self._warm_ns)))
+        self._end_ns = max(
+            self._end_ns, int((due_ns + (lag_us.astype(np.int64) + total_us) * 1000).max(initial=0))
+        )
+        for what, wrong in (
+            ("took no time", (total_us == 0) & (error == 0)),
+            ("had their first byte after their last", ttfb_us > total_us),
+            ("are of a kind that has no name", route >= max(self._names[0], 1)),
+            ("failed in a way that has no name", error >= max(self._names[1], 1)),
+        ):
+            if count := int(np.count_nonzero(wrong)):
+                self._impossible[what] += count
+        slots = np.bincount(np.minimum(due_ns // SLOT_NS, _MOST_SLOTS))
+        if len(slots) > len(self._arrivals):
+            self._arrivals = np.pad(self._arrivals, (0, len(slots) - len(self._arrivals)))
+        self._arrivals[: len(slots)] += slots
+
+    def traits(self) -> RecordTraits:
+        """Return what all of them have in common."""
+        sample = np.concatenate(self._sample) if self._sample else None
+        return RecordTraits(
+            self._records,
+            self._hidden,
+            self._end_ns,
+            self._impossible,
+            self._arrivals,
+            {} if sample is None else {name: np.ascontiguousarray(sample[name]) for name in _SAMPLED},
+        )
