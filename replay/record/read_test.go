@@ -29,6 +29,24 @@ func TestFormat1ReadsBack(t *testing.T) {
 	readsBack(t, fixtureDirV1, want)
 }
 
+func TestTailsOfBothFormats(t *testing.T) {
+	for _, dir := range []string{fixtureDir, fixtureDirV1} {
+		tail, err := OpenTail(filepath.Join(dir, "requests.npy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tail.Close()
+		var found []Record
+		for records, err := tail.Next(); len(records) > 0 || err != nil; records, err = tail.Next() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, records...)
+		}
+		readsBack(t, dir, found)
+	}
+}
+
 func readsBack(t *testing.T, dir string, want []Record) {
 	t.Helper()
 	r, err := OpenRun(dir)

@@ -48,7 +48,7 @@ def summarise(directory: Path, measures: Measures, unsent: UnsentCounts) -> dict
         },
         "duration_s": run.duration_s if run else 0.0,
         **{f"{name}_ms": _times_ms(run, name) for name in _TIMES},
-        # The records do not say how late the generator was with what then waited for a connection.
+        # Only records of format 2 say how late the generator was with what then waited for a connection.
         "late_ms": _times_ms(run if run and not run.queued else None, "lag"),
         **{
             f"{name}_ms": _times_ms(run, name)
