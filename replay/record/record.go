@@ -216,7 +216,7 @@ var columns = [...][2]string{
 	{"late_us", "<u4"}, {"served", "|u1"}, {"page", "<u4"}, {"paused_us", "<u4"},
 }
 
-const columnsV1 = 16 // format 1 has these and no more
+const columnsV1 = 16 // those of format 1
 
 var (
 	headerText, shapeOffset     = header(len(columns))
