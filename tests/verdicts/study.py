@@ -15,6 +15,7 @@ import numpy as np
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
 from plimsoll.analysis.statistics.stalls import excluded_share
 from tests.verdicts.coverage import coverage_table
+from tests.verdicts.goals import busy_table, goal_table, mixed_table, runs_table
 from tests.verdicts.worlds import LIMIT, SHAPES, Figures, Unequal, World, fewer_arrangements, figures
 
 SMALL, FULL = 200, 2000
@@ -189,6 +190,10 @@ TABLES: dict[str, Table] = {
     "guarded power": power_table,
     "found": found_table,
     "coverage": coverage_table,
+    "mixed gates": mixed_table,
+    "goals": goal_table,
+    "many runs": runs_table,
+    "busy machine": busy_table,
 }
 
 

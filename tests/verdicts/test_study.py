@@ -65,6 +65,12 @@ def test_the_gate_on_stalls_passes_none_that_stalls_too_often() -> None:
             assert _share(failed) <= most(SMALL), (runs, share)
 
 
+def test_what_moved_on_a_busy_machine_is_told_by_four_runs() -> None:
+    _, *rows = TABLES["busy machine"](SMALL)
+    for row in rows:
+        assert _share(row[-1]) >= 0.95, row
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_number_of_further_runs_is_right() -> None:
