@@ -4,6 +4,7 @@ import os
 import signal
 from collections import Counter
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
@@ -82,6 +83,12 @@ def _write_durations(terminalreporter: pytest.TerminalReporter, config: pytest.C
     path.parent.mkdir(exist_ok=True)
     rows = [f"{duration_s:.2f}\t{when}\t{test}\n" for duration_s, when, test in sorted(phases, reverse=True)]
     path.write_text("".join(rows))
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the looks of a user be remembered within a test only, and never those of this user."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state" / uuid4().hex))
 
 
 @pytest.fixture

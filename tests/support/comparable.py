@@ -115,10 +115,16 @@ def reasons(found: Comparison) -> str:
 
 
 def compare_json(folder: Path, gates: str = "", *words: str | Path) -> dict[str, Any]:
-    """Compare sata with nvme by the command; return its JSON, and its exit code as `exit`."""
+    """Compare sata with nvme by the command; return its JSON, and its exit code as `exit`.
+
+    Looks are remembered in the folder alone: as if each folder were another user's.
+    """
     if gates:
         words = ("--gates", write_gates(folder, gates), *words)
-    result = CliRunner().invoke(main, ["compare", *map(str, (folder, *BACKENDS, "--json", *words))])
+    state = {"XDG_STATE_HOME": str(folder.resolve() / ".state")}
+    result = CliRunner().invoke(
+        main, ["compare", *map(str, (folder, *BACKENDS, "--json", *words))], env=state
+    )
     found: dict[str, Any] = json.loads(result.stdout)
     return found | {"exit": result.exit_code}
 

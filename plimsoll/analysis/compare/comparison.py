@@ -1,8 +1,8 @@
 """A whole comparison, from directories to verdicts; its look at the runs is remembered beside them."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
@@ -17,6 +17,7 @@ from plimsoll.analysis.compare.decision import (
     verdict_sentence,
 )
 from plimsoll.analysis.compare.gates import ANSWERS_METRIC, MORE_WRONG, Gate, Gates, read_gates
+from plimsoll.analysis.compare.looks import KnownLooks, find_look_findings, look_at, remember_look
 from plimsoll.analysis.compare.questions import (
     build_questions,
     default_gates,
@@ -24,22 +25,23 @@ from plimsoll.analysis.compare.questions import (
     sentences,
 )
 from plimsoll.analysis.evidence.answers import wrong_share
-from plimsoll.analysis.evidence.finding import Finding, FindingKind, disqualifying
+from plimsoll.analysis.evidence.differences import Difference, find_differences
+from plimsoll.analysis.evidence.finding import Finding, disqualifying
 from plimsoll.analysis.evidence.measure import measure_run
 from plimsoll.analysis.evidence.run import MeasuredRun
-from plimsoll.analysis.evidence.sides import OpenedSide, Side, UnreadableRun, find_orders, open_sides
-from plimsoll.analysis.evidence.storage import described, differing
-from plimsoll.analysis.statistics.permutation import error_of_look
-from plimsoll.common.errors import OutputError, RunDirectoryError, gravest_first
-from plimsoll.common.files import read_regular, replace_json
-from plimsoll.common.units import significant
-from plimsoll.rundir.find import is_run
+from plimsoll.analysis.evidence.sides import (
+    OpenedSide,
+    Side,
+    UnreadableRun,
+    experiment_key,
+    find_experiments,
+    find_orders,
+    open_sides,
+)
+from plimsoll.common.errors import RunDirectoryError, gravest_first
 
 Progress = Callable[[int, int], None]
 EXIT_CODES: dict[Outcome, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
-LOOKS_FILE = "looks.json"
-FORMAT = 1
-_MOST_LOOK_BYTES = 16 << 20
 _FIGURES = (  # of a verdict, in JSON
     *("p_pass", "p_fail", "p_fail_adjusted", "test", "arrangements", "more_runs"),
     *("claim", "power", "fails_from", "passes_to", "excluded_share"),
@@ -98,8 +100,9 @@ class Comparison:
     gates: Gates
     judged: list[GateVerdict]
     findings: list[Finding]
-    differences: list[tuple[str, tuple[object, object]]]
-    look: int = 1
+    differences: list[Difference]
+    looks: KnownLooks
+    gates_written_at: datetime | None = None
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -126,13 +129,60 @@ class Comparison:
         """The exit code of the command: 0 PASS, 1 FAIL, 3 INCONCLUSIVE."""
         return EXIT_CODES[self.verdict]
 
+    @property
+    def gates_sentence(self) -> str:
+        """When the gates were written, beside the runs and earlier looks at them; empty for default gates."""
+        written_at = self.gates_written_at
+        if written_at is None:
+            return ""
+        began, ended = self._period
+        when = {True: "after the last of these runs had ended", False: "while these runs were made"}
+        place = ""
+        if began and ended:
+            before = "before the first of these runs began"
+            place = f", {before if written_at < began else when[written_at > ended]}"
+        late = ", and after a look at them by other gates" if self.looks.is_chosen_late(written_at) else ""
+        return f"The gates were written at {written_at:%Y-%m-%d %H:%M:%S} UTC{place}{late}."
+
+    @property
+    def looks_sentence(self) -> str:
+        """Which earlier looks at the candidate's runs are known here."""
+        earlier = self.looks.earlier
+        if not earlier:
+            return "Looks known here: none before this one."
+        first = next((each.at for each in earlier if each.at), None)
+        since = f", the first at {first:%Y-%m-%d %H:%M:%S} UTC" if first else ""
+        return f"Looks known here: {len(earlier)} before this one{since}."
+
+    @property
+    def _period(self) -> tuple[datetime | None, datetime | None]:
+        """When the first run of both sides began, and the last one ended."""
+        facts = [run.directory.facts for side in (self.baseline, self.candidate) for run in side.runs]
+        began = [each.started_at for each in facts if each.started_at]
+        ended = [at for each in facts if (at := each.ended_at or each.started_at)]
+        return min(began, default=None), max(ended, default=None)
+
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
+        written_at, ended = self.gates_written_at, self._period[1]
         return {
             "format": 1,
             "verdict": self.verdict,
             "confidence": self.gates.confidence,
-            "look": self.look,
+            "look": self.looks.number,
+            "looks_known_here": [
+                {"at": shown["at"], "same_gates": each.gates == self.looks.look.gates}
+                for each in self.looks.earlier
+                for shown in [each.as_json()]
+            ],
+            "gates_tried": self.looks.gates,
+            "candidates_tried": self.looks.candidates,
+            "gates_written": written_at
+            and {
+                "at": f"{written_at:%Y-%m-%dT%H:%M:%S.%fZ}",
+                "after_runs": None if ended is None else written_at > ended,
+                "after_look": self.looks.is_chosen_late(written_at),
+            },
             "baseline": _side_json(self.baseline),
             "candidate": _side_json(self.candidate),
             "gates": [each.as_json() for each in self.judged],
@@ -164,8 +214,10 @@ def compare(
         read += records
         progress(read, total)
 
-    first, second = (_measure_side(side, advance) for side in opened)
-    return judge_sides(opened, (first, second), asked or default_gates(first, second))
+    experiments = find_experiments(opened)
+    first, second = (_measure_side(side, experiment_key(side, experiments), advance) for side in opened)
+    written_at = None if gates is None else datetime.fromtimestamp(gates.stat().st_mtime, UTC)
+    return judge_sides(opened, (first, second), asked or default_gates(first, second), written_at=written_at)
 
 
 def judge_sides(
@@ -173,10 +225,12 @@ def judge_sides(
     sides: tuple[Side, Side],
     gates: Gates,
     further: Sequence[Finding] = (),
+    written_at: datetime | None = None,
 ) -> Comparison:
     """Judge two sides that are measured; where anything can be decided, this look at them is remembered.
 
-    `further` are findings of the caller's own, which weigh as all others do.
+    `further` are findings of the caller's own, which weigh as all others do. `written_at` is when the file of
+    gates was written.
     """
     orders = find_orders(*sides)
     findings = gravest_first([*further, *find_comparison_findings(opened, sides, gates, orders)])
@@ -185,28 +239,43 @@ def judge_sides(
         for scenario in dict.fromkeys(gate.scenario for gate in gates.gates)
     }
     questions = build_questions(*sides, gates, orders, stops)
-    look, again = 1, list[Finding]()
+    looks, forgotten = KnownLooks(look_at(sides[0].runs, sides[1].runs, gates)), list[str]()
     if not all(asked.question.blocked for asked in questions):
-        look, again = _remember_look(look_at(*(side.runs for side in sides)), opened[1].path)
-    verdicts = decide([asked.question for asked in questions], gates.confidence, look)
+        looks, forgotten = remember_look(looks.look, opened[1].path)
+
+    def decide_as_one_of(choices: int) -> list[Verdict]:
+        confidence = 1 - (1 - gates.confidence) / choices
+        return decide([asked.question for asked in questions], confidence, looks.number)
+
+    verdicts = decide_as_one_of(looks.gates)
+    holds_if_chosen = None
+    if looks.candidates > 1 and _is_pass(verdicts):
+        holds_if_chosen = _is_pass(decide_as_one_of(looks.gates * looks.candidates))
     judged = [  # a gate that rests on runs which show the candidate to be worse is broken
         GateVerdict(asked.gate, asked.question, broken_by(asked.stops) or verdict, asked.unit)
         for asked, verdict in zip(questions, verdicts, strict=True)
     ]
     if gates.answers:
         judged += [_judge_answers(sides, scenario, found) for scenario, found in stops.items()]
+    on_the_way = dict.fromkeys(each for asked in questions for each in asked.findings)
+    again = find_look_findings(looks, written_at, forgotten, holds_if_chosen)
     return Comparison(
         baseline=sides[0],
         candidate=sides[1],
         gates=gates,
         judged=judged,
-        findings=[*findings, *again, *dict.fromkeys(each for asked in questions for each in asked.findings)],
-        look=look,
-        differences=_find_differences(*sides),
+        findings=[*findings, *again, *on_the_way],
+        looks=looks,
+        gates_written_at=written_at,
+        differences=find_differences(sides[0].runs, sides[1].runs),
     )
 
 
-def _measure_side(side: OpenedSide, advance: Callable[[int], None]) -> Side:
+def _is_pass(verdicts: Sequence[Verdict]) -> bool:
+    return all(verdict.outcome == "PASS" for verdict in verdicts)
+
+
+def _measure_side(side: OpenedSide, experiment: str | None, advance: Callable[[int], None]) -> Side:
     runs: list[MeasuredRun] = []
     unreadable = list(side.unreadable)
     for directory in side.runs:
@@ -214,22 +283,7 @@ def _measure_side(side: OpenedSide, advance: Callable[[int], None]) -> Side:
             runs.append(measure_run(directory, advance, keep_requests=True))
         except RunDirectoryError as error:
             unreadable.append(UnreadableRun(directory.facts, str(error)))
-    experiments = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}
-    named = experiments.pop() if len(experiments) == 1 else None
-    return Side(side.name, runs, unreadable, named and f"{side.path.resolve()}: {named}")
-
-
-def _find_differences(baseline: Side, candidate: Side) -> list[tuple[str, tuple[object, object]]]:
-    """Return what the lab read of both storages and their hosts, where it differs."""
-    facts = []
-    for side in (baseline, candidate):
-        storage = next(
-            (run.directory.facts.storage for run in side.runs if run.directory.facts.storage), None
-        )
-        if storage is None:
-            return []
-        facts.append(described(storage))
-    return [(key, (values[0], values[1])) for key, values in differing(facts)]
+    return Side(side.name, runs, unreadable, experiment)
 
 
 def _side_json(side: Side) -> dict[str, object]:
@@ -261,89 +315,3 @@ def _judge_answers(sides: tuple[Side, Side], scenario: str, stops: Sequence[Find
     outcome: Outcome = "INCONCLUSIVE" if stops or not all(shares) else "PASS"
     verdict = broken_by(stops) or Verdict(outcome, " ".join(blocked))
     return GateVerdict(gate, question, replace(verdict, estimate=estimate), "")
-
-
-@dataclass(frozen=True)
-class DecisionLook:
-    """The runs of both sides that were decided on, by their identity."""
-
-    baseline: frozenset[str]
-    candidate: frozenset[str]
-
-    def continues(self, other: "DecisionLook") -> bool:
-        """Return whether it asks again what `other` asked: both sides share runs with it."""
-        return bool(self.baseline & other.baseline) and bool(self.candidate & other.candidate)
-
-
-def look_at(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]) -> DecisionLook:
-    """Return the look at these runs."""
-    return DecisionLook(frozenset(map(_run_identity, baseline)), frozenset(map(_run_identity, candidate)))
-
-
-def _remember_look(look: DecisionLook, folder: Path) -> tuple[int, list[Finding]]:
-    """Remember `look` in the folder of the candidate's runs; return its number, and what to say of it.
-
-    Raises RunDirectoryError of a damaged file.
-    """
-    if is_run(folder):
-        return 1, []
-    path = folder / LOOKS_FILE
-    before = _read_looks(path)
-    number = number_look(look, before)
-    again = []
-    if number > 1:
-        share = significant(100 * error_of_look(1, number), 2)
-        text = (
-            f"This is look {number} at these runs, which were decided on before when they were fewer: it may "
-            f"make {share} % of the errors that are allowed."
-        )
-        again.append(Finding(FindingKind.ANOTHER_LOOK, text))
-    if look in before:
-        return number, again
-    shown = [
-        {"baseline": sorted(each.baseline), "candidate": sorted(each.candidate)} for each in [*before, look]
-    ]
-    try:
-        replace_json(path, {"format": FORMAT, "looks": shown})
-    except OutputError as error:
-        forgotten = f"This look was not remembered: {str(error).rstrip('.')}."
-        return number, [*again, Finding(FindingKind.LOOK_NOT_REMEMBERED, forgotten)]
-    return number, again
-
-
-def number_look(look: DecisionLook, before: Sequence[DecisionLook]) -> int:
-    """Return which look at its runs `look` is: 1, and one more for each other set of them seen earlier. Pure.
-
-    The same runs again are the same look.
-    """
-    earlier = before[: before.index(look)] if look in before else before
-    return 1 + sum(look.continues(each) for each in earlier)
-
-
-def _read_looks(path: Path) -> list[DecisionLook]:
-    try:
-        found = json.loads(read_regular(path, _MOST_LOOK_BYTES))
-        if found["format"] != FORMAT:
-            raise ValueError("another format")
-        return [
-            DecisionLook(_check_names(each["baseline"]), _check_names(each["candidate"]))
-            for each in found["looks"]
-        ]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise RunDirectoryError(
-            f"{path}: cannot be read, so it is unknown how often these runs were decided on; put it back, or "
-            "remove it if this is the first time"
-        ) from None
-
-
-def _check_names(names: object) -> frozenset[str]:
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("no list of runs")
-    return frozenset(names)
-
-
-def _run_identity(run: MeasuredRun) -> str:
-    """Return what tells a run from all others: the sum of its records, else its name and start."""
-    return run.records_sha256 or f"{run.name} {run.started_at}"

@@ -53,6 +53,7 @@ _MOST_MEASURES = 8  # measures of a scenario
 _SERVER = "server cpu: "
 _MS = {"ms": 1.0, "s": 1000.0}
 _ROWS = 6  # of a chart as high as others
+_MOST_DIFFERENCES, _LONGEST_CELL = 12, 40  # on a terminal
 _LOOSE = 8  # rows that have room for two lines each
 
 
@@ -155,6 +156,16 @@ def _lines_below(comparison: Comparison) -> Iterator[str]:
     for claim in dict.fromkeys(each.verdict.claim for each in comparison.judged if each.verdict.claim):
         yield ""
         yield from wrap(claim)
+    for sentence in _told(comparison):
+        yield ""
+        yield from wrap(sentence)
+    if differences := differences_table(comparison):
+        yield from ("", f"{differences.title}:")
+        cells = [[row.name, *row.cells] for row in differences.rows[:_MOST_DIFFERENCES]]
+        rows = [["", *differences.columns[1:]], *cells]
+        yield from align([[printable(cell, _LONGEST_CELL) for cell in row] for row in rows], left=range(3))
+        if more := len(differences.rows) - len(cells):
+            yield f"And {more} more: see --html or --json."
     by_kind: dict[tuple[str, str | None], list[str]] = {}
     for finding in comparison.findings:
         if not finding.disqualifies:
@@ -165,7 +176,15 @@ def _lines_below(comparison: Comparison) -> Iterator[str]:
         yield from wrap(warning, "warning: ")
 
 
+def _told(comparison: Comparison) -> list[str]:
+    """Return when the gates were written, and which earlier looks are known where there are any."""
+    looks = comparison.looks_sentence if comparison.looks.earlier else ""
+    return [sentence for sentence in (comparison.gates_sentence, looks) if sentence]
+
+
 def _notes(comparison: Comparison) -> Iterator[VerdictNote]:
+    for sentence in _told(comparison):
+        yield VerdictNote("", sentence, on_terminal=False)
     for each in comparison.judged:
         if each.verdict.outcome != "PASS" and each.verdict.says:
             yield VerdictNote("", f"{each.gate.name}: {each.verdict.reason}", on_terminal=False)
@@ -246,11 +265,14 @@ def _repeats(comparison: Comparison, shown: Sequence[GateVerdict]) -> Chart:
 
 
 def differences_table(comparison: Comparison) -> Table | None:
-    """Return what differs between both storages and their hosts, where that is known."""
+    """Return what differs between the sides in what their runs record; None where nothing does."""
     if not comparison.differences:
         return None
     rows = [Row(key, [_fact_text(value) for value in values]) for key, values in comparison.differences]
-    caption = "What the lab read of both storages and their hosts. Ideally only what you compare stands here."
+    caption = (
+        "What the runs record of load, target, programs, machines and storage. Ideally only what you compare "
+        "stands here."
+    )
     if any(row.name.startswith("tuning.") for row in rows):
         caption += f" {TUNING_SAYS}"
     names = [comparison.baseline.name, comparison.candidate.name]

@@ -27,7 +27,7 @@ from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identi
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import MUCH_TAKEN_MS, taken_ms_per_s
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
-from plimsoll.analysis.evidence.sides import OpenedSide, Order, Side
+from plimsoll.analysis.evidence.sides import OpenedSide, Order, Side, find_experiments
 from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
 from plimsoll.analysis.statistics.stalls import IN_A_ROW, find_far_worse
@@ -36,6 +36,7 @@ from plimsoll.common.units import counted, milliseconds, percent
 from plimsoll.rundir.events import FELT
 
 _MOST_NAMED = 3
+_MOST_MISSING = 6
 _LEAST_MS = 0.001  # what a record can tell: a time of 0 counts as this against a limit in ms
 _CONTROL_DIFFERS = 1.05
 _LOADS_DIFFER = 1.05
@@ -419,16 +420,19 @@ def _find_without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Itera
 
 
 def _find_circumstances(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side]) -> Iterator[Finding]:
-    """Yield that load came from several machines, that the experiment goes on, that a side is emulated."""
+    """Yield that load came from several machines, that runs are not here, that a side is emulated."""
     hosts = [run.directory.facts.host for side in sides for run in side.runs]
     if len({(host.hostname, host.cpu) for host in hosts}) > 1:
         text = "The load came from different machines, and a part of every response time is theirs."
         yield Finding(FindingKind.OTHER_GENERATOR, text)
-    for side in opened:
-        if side.planned is not None and side.there < side.planned:
+    for part in find_experiments(opened):
+        if missing := part.missing:
+            which = ", ".join(map(str, missing[:_MOST_MISSING]))
+            more = f" and {len(missing) - _MOST_MISSING} more" if len(missing) > _MOST_MISSING else ""
             text = (
-                f"{side.path}: the experiment has {side.there} of its {side.planned} runs. To look early, "
-                "and to stop when it pleases, makes false verdicts likelier."
+                f"{' and '.join(map(str, part.paths))}: the experiment {part.name} has "
+                f"{part.planned - len(missing)} of its {part.planned} runs here; it lacks {which}{more}. "
+                "To look early, to stop when it pleases, or to leave runs out, makes false verdicts likelier."
             )
             yield Finding(FindingKind.UNFINISHED, text)
     for each in sides:

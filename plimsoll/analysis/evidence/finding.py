@@ -363,6 +363,17 @@ class FindingKind(Enum):
         "That these runs were decided on could not be written down beside them.",
         "Make their folder writable before you decide again with more runs.",
     )
+    OTHER_GATES = (
+        Severity.WARN,
+        "These runs were judged by other gates before: of many, some pass by chance, so each set gets its "
+        "part of the errors that are allowed.",
+        "Write the gates before you look at the runs, and keep to them.",
+    )
+    OTHER_CANDIDATES = (
+        Severity.NOTE,
+        "The baseline's runs were compared with other candidates before; the level of a verdict is its own.",
+        "To choose one of several candidates, take one whose PASS holds for the chosen one, too.",
+    )
     OTHER_PAGES = (
         Severity.BAD,
         "The candidate serves other pages than the baseline, as plimsoll same found.",

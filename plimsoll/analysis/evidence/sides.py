@@ -1,6 +1,6 @@
 """The runs of either side: found, opened, measured, and in which order they were done."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
@@ -10,9 +10,8 @@ from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
-from plimsoll.rundir.facts import RunFacts
+from plimsoll.rundir.facts import ExperimentRun, RunFacts
 from plimsoll.rundir.find import find_runs, is_run, runs_folder
-from plimsoll.rundir.names import RUNS_FOLDER
 from plimsoll.rundir.read import RunDirectory, read_facts
 
 SLACK = timedelta(seconds=1)  # by which one run may begin before another has ended
@@ -35,16 +34,32 @@ class UnreadableRun:
 class OpenedSide:
     """One side: what it is called (hostile), its runs, those that cannot be read.
 
-    `planned` is how many runs the experiment was to have, where the side is an experiment's folder, and
-    `there` how many it has, those of other backends included.
+    `beside` are the facts of all runs that lie there, those of other backends included.
     """
 
     name: str
     path: Path
     runs: list[RunDirectory]
     unreadable: list[UnreadableRun]
-    planned: int | None = None
-    there: int = 0
+    beside: Mapping[Path, RunFacts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PartOfExperiment:
+    """The runs of an experiment (its name is hostile) that lie in one place, or in two that share none.
+
+    `there` are their numbers, of the `planned` that it was to have.
+    """
+
+    name: str
+    paths: tuple[Path, ...]
+    planned: int
+    there: frozenset[int]
+
+    @property
+    def missing(self) -> list[int]:
+        """The numbers of those that are not there."""
+        return [number for number in range(1, self.planned + 1) if number not in self.there]
 
 
 @dataclass(frozen=True)
@@ -94,23 +109,59 @@ def open_sides(
     return first, second
 
 
+def find_experiments(sides: tuple[OpenedSide, OpenedSide]) -> list[PartOfExperiment]:
+    """Return the experiments whose runs say which of how many they are, wherever they were copied to.
+
+    What lies in two places is one experiment where both have its name, and no number is in both: those of two
+    nights overlap.
+    """
+    found: dict[str, list[PartOfExperiment]] = {}
+    for path, beside in {side.path.resolve(): side.beside for side in sides}.items():
+        parts: dict[str, list[ExperimentRun]] = {}
+        for facts in beside.values():
+            if facts.experiment and facts.experiment.run is not None and facts.experiment.of is not None:
+                parts.setdefault(facts.experiment.name, []).append(facts.experiment)
+        for name, runs in parts.items():
+            there = frozenset(run.run for run in runs if run.run is not None)
+            part = PartOfExperiment(name, (path,), max(run.of or 0 for run in runs), there)
+            found.setdefault(name, []).append(part)
+    return [each for parts in found.values() for each in _join_parts(parts)]
+
+
+def experiment_key(side: OpenedSide, experiments: Sequence[PartOfExperiment]) -> str | None:
+    """Return what tells the experiment that all runs of a side are of from all others; None without one."""
+    names = {run.facts.experiment.name if run.facts.experiment else None for run in side.runs}
+    name = names.pop() if len(names) == 1 else None
+    place = side.path.resolve()
+    parts = [each for each in experiments if each.name == name and place in each.paths]
+    return name and f"{parts[0].paths[0] if parts else place}: {name}"
+
+
+def _join_parts(parts: list[PartOfExperiment]) -> list[PartOfExperiment]:
+    if len(parts) < 2 or parts[0].there & parts[1].there:
+        return parts
+    one, other = parts
+    planned = max(one.planned, other.planned)
+    return [PartOfExperiment(one.name, (*one.paths, *other.paths), planned, one.there | other.there)]
+
+
 def _open_side(path: Path, backend: str | None, side: str) -> OpenedSide:
     found = _find_directories(path)
     runs: list[RunDirectory] = []
     unreadable: list[UnreadableRun] = []
-    everything: list[RunFacts] = []
+    beside: dict[Path, RunFacts] = {}
     for directory in found:
         facts = None
         try:
             facts = read_facts(directory)
-            everything.append(facts)
+            beside[directory] = facts
             if backend is None or facts.backend == backend:
                 runs.append(RunDirectory.open(directory))
         except RunDirectoryError as error:
             if found == [path]:
                 raise
             unreadable.append(UnreadableRun(facts, str(error)))
-    names = sorted({facts.backend for facts in everything if facts.backend})
+    names = sorted({facts.backend for facts in beside.values() if facts.backend})
     if backend is None and len(names) > 1:
         raise RunDirectoryError(
             f"{path}: holds runs of several backends; say which is the {side}: {_side_options(names)}"
@@ -120,15 +171,12 @@ def _open_side(path: Path, backend: str | None, side: str) -> OpenedSide:
         raise RunDirectoryError(f"{path}: holds no run of the backend {printable(backend, 80)}; it has {has}")
     if not runs:
         raise RunDirectoryError("\n".join(each.why for each in unreadable))
-    experiments = [facts.experiment for facts in everything if facts.experiment]
-    planned = max((each.of or 0 for each in experiments), default=0)
     return OpenedSide(
         name=backend or (names[0] if names else path.resolve().name),
         path=path,
         runs=runs,
         unreadable=unreadable,
-        planned=planned if planned and (path / RUNS_FOLDER).is_dir() else None,
-        there=len({facts.together.run if facts.together else i for i, facts in enumerate(everything)}),
+        beside=beside,
     )
 
 

@@ -81,7 +81,7 @@ def write_signoff(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lam
     files = raw_files([*(run.path for run in replays), *beside])
     with _open_folder(options.out) as (folder, scratch):
         # judged by the copy, so that the gates that are kept are those that were asked
-        shutil.copyfile(options.gates, folder / GATES)
+        shutil.copy2(options.gates, folder / GATES)
         with bar("reading", "requests") as progress:
             found = compare_sides(replace(options, gates=folder / GATES), progress, same)
         made_at = datetime.now(UTC)
@@ -126,7 +126,7 @@ def compare_sides(
     if gates is found.gates and not further:
         return found
     opened = open_sides(options.paths, options.baseline, options.candidate)
-    return judge_sides(opened, sides, gates, further)
+    return judge_sides(opened, sides, gates, further, found.gates_written_at)
 
 
 def _refuse_existing(out: Path) -> None:

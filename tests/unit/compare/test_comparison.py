@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plimsoll.analysis.compare.comparison import LOOKS_FILE, DecisionLook, compare, number_look
+from plimsoll.analysis.compare.comparison import compare
+from plimsoll.analysis.compare.looks import LOOKS_FILE, DecisionLook, KnownLooks
 from plimsoll.analysis.evidence.measure import measure_in_detail
 from plimsoll.cli import main
 from plimsoll.common.errors import PlimsollError
@@ -354,4 +355,4 @@ LOOKS: list[tuple[str, list[DecisionLook], DecisionLook, int]] = [
 
 @pytest.mark.parametrize(("what", "before", "look", "number"), LOOKS, ids=[row[0] for row in LOOKS])
 def test_the_number_of_a_look(what: str, before: list[DecisionLook], look: DecisionLook, number: int) -> None:
-    assert number_look(look, before) == number, what
+    assert KnownLooks(look, tuple(before)).number == number, what

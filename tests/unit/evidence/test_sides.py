@@ -222,7 +222,7 @@ DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "runs that are still to come",
         lambda p: change(runs_of(p)[0], experiment={"name": "m", "run": 1, "of": 40}),
-        "of its 40 runs. To look early",
+        "of its 40 runs here; it lacks",
     ),
 ]
 
