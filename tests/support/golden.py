@@ -239,6 +239,9 @@ def transcript(rows: Sequence[Row], said: Sequence[Said], shown: dict[str, str] 
         re.escape(str(Path(sys.executable).parent)): "/plimsoll/.venv/bin",
         re.escape(str(ROOT)): "/plimsoll",
         r"\b20\d{6}T\d{6}Z((?:-[a-z]+)*)(?:-\d+)?\b": r"20261126T120000Z\1",
+        r"(The gates were written at) [^.]*\.": r"\1 2026-11-26 12:00:00 UTC.",
+        r"(the\s+first\s+at) 20[-\\\d]+ [:\\\d]+": r"\1 2026-11-26 12:00:00",
+        r'("after_runs":) (true|false)': r"\1 true",
     }
     parts = []
     for (why, line), (code, out, err) in zip(rows, said, strict=True):

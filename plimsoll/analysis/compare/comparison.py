@@ -130,6 +130,11 @@ class Comparison:
         return EXIT_CODES[self.verdict]
 
     @property
+    def confidence(self) -> float:
+        """How sure each verdict is: what the gates ask for, shared by the sets of gates that were tried."""
+        return 1 - (1 - self.gates.confidence) / self.looks.gates
+
+    @property
     def gates_sentence(self) -> str:
         """When the gates were written, beside the runs and earlier looks at them; empty for default gates."""
         written_at = self.gates_written_at

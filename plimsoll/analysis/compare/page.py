@@ -91,13 +91,14 @@ def comparison_document(comparison: Comparison, command: str) -> VerdictDocument
 def gate_table(comparison: Comparison) -> CaseTable:
     """Return every limit with its figures and its verdict."""
     names = [comparison.baseline.name, comparison.candidate.name]
-    heading = f"{significant(100 * (2 * comparison.gates.confidence - 1))} % interval"
+    heading = f"{significant(100 * (2 * comparison.confidence - 1))} % interval"
     return CaseTable(
         title="The gates",
         caption=(
             "Each figure is the geometric mean of what every run of a side has (of error shares, the mean). "
             "A limit is kept or broken only where that is sure to "
-            f"{percent(comparison.gates.confidence, 2)}, all gates together."
+            f"{significant(100 * comparison.confidence, 4)} %. A PASS of one row has its level for itself: "
+            "the verdict on all gates errs no more often, but rows that are picked for their verdicts do."
         ),
         columns=["verdict", "gate", *names, "effect", heading, "limit", "runs"],
         cases=[_case(each) for each in comparison.judged],
@@ -237,7 +238,7 @@ def limit(judged: GateVerdict) -> str:
 
 def comparison_charts(comparison: Comparison) -> list[Chart]:
     """Return the figures: effects with their intervals, and every run."""
-    effects = _effects_chart(comparison.judged, comparison.gates.confidence)
+    effects = _effects_chart(comparison.judged, comparison.confidence)
     timed = {each.gate.name: each for each in comparison.judged if each.in_ms and each.question.candidate}
     shown = list(timed.values())[:_MOST_PLACES]
     found = [effects] if effects else []
@@ -364,8 +365,8 @@ def _effects_chart(judged: Sequence[GateVerdict], confidence: float) -> Chart | 
         title="Candidate against baseline",
         caption=(
             "How many times as long it takes, and the limits between which that lies (each of them at "
-            f"{100 * confidence:g} %, each gate by itself). Right of 1 is slower. An interval left of the "
-            "tick keeps the limit, one right of it breaks it."
+            f"{significant(100 * confidence, 4)} %, each gate by itself). Right of 1 is slower. An interval "
+            "left of the tick keeps the limit, one right of it breaks it."
         ),
         data=data,
         layout=layout(x_axis, y_axis, shapes=[line]),

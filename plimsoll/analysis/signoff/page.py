@@ -27,7 +27,7 @@ from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.signoff.first_page import DOUBTS, describe_rare, fewest_runs, first_page, lines_to_sign
 from plimsoll.analysis.signoff.same_pages import PageComparison, same_table
 from plimsoll.analysis.statistics.against_log import HeldRun
-from plimsoll.common.units import ABSENT, count, counted, milliseconds, percent, significant
+from plimsoll.common.units import ABSENT, count, counted, milliseconds, significant
 
 _MOST_VALUES = 4
 _GIB = 1 << 30
@@ -68,7 +68,7 @@ def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldR
         last_signers=[] if first.signers else lines_to_sign(document.signers),
         evidence=evidence,
         gates=gate_table(found),
-        confidence=percent(found.gates.confidence, 2),
+        confidence=f"{significant(100 * found.confidence, 4)} %",
         differences=differences_table(found),
         what=[
             table

@@ -129,6 +129,7 @@ CHOICES = [
         "another-look",
         "This is look 2 at these runs",
         "INCONCLUSIVE",
+        lambda f: leave_out(f, 11, 12),
     ),
     Choice(
         "gates are written after a look",
