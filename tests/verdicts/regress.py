@@ -8,14 +8,15 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.compare.decision import Question
-from plimsoll.analysis.regress import changes
-from plimsoll.analysis.regress.changes import find_changes
+from plimsoll.analysis.regress import changes, levels
 from plimsoll.analysis.regress.judge import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly, judge
+from plimsoll.analysis.regress.levels import find_changes
 from plimsoll.analysis.regress.nights import (
     ChangeRow,
     ExperimentHistory,
@@ -69,6 +70,11 @@ def weekly(random: np.random.Generator, nights: int) -> Logs:
     return random.normal(0, math.log1p(0.1), nights) + wave
 
 
+def weekends(random: np.random.Generator, nights: int) -> Logs:
+    slower = np.where(np.arange(nights) % 7 >= 5, math.log(1.3), 0.0)
+    return random.normal(0, math.log1p(0.05), nights) + slower
+
+
 def drifting(percent: float) -> Noise:
     def of(random: np.random.Generator, nights: int) -> Logs:
         return random.normal(0, math.log1p(0.1), nights) + np.linspace(0, math.log1p(percent / 100), nights)
@@ -80,16 +86,19 @@ def walking(random: np.random.Generator, nights: int) -> Logs:
     return random.normal(0, math.log1p(0.1), nights) + np.cumsum(random.normal(0, 0.02, nights))
 
 
+WEEKENDS = Noise("weekends of + 30 %, 5 %", weekends)
 PLAIN = [normal(spread) for spread in (0.05, 0.1, 0.2, 0.3)]
 NOISES = [
     *PLAIN,
     Noise("heavy tails (t, 3), 10 %", heavy),
     Noise("a week of ± 10 %, 10 %", weekly),
+    WEEKENDS,
     *(alike(neighbours, 0.1) for neighbours in (0.3, 0.5, 0.7)),
     drifting(10),
     drifting(30),
     Noise("a random walk, 2 % a night, 10 %", walking),
 ]
+BY = (6, 15)  # nights: goals of a step, and of a drift
 RATIOS = (1.2, 1.3, 1.5, 2.0)
 
 
@@ -98,15 +107,20 @@ def alarms(logs: Logs, first: int = 1) -> int | None:
     whole = series(logs)
     for nights in range(max(first, changes.LEAST_BEFORE + changes.LEAST_AFTER), len(logs) + 1):
         seen = NightSeries(whole.key, whole.unit, whole.nights[:nights])
-        for change in find_changes(seen.scaled):
+        for change in find_changes(seen.scaled, seen.weekdays):
             if changes.is_worse(seen, change) and changes.is_sure(change, nights):
                 return nights
     return None
 
 
+def began(at: int) -> str:
+    """Return when night number `at` began, the first on a Monday."""
+    return f"{date(2026, 1, 5) + timedelta(at)}T02:00:00Z"
+
+
 def series(logs: Logs) -> NightSeries:
     nights = [
-        NightRow(at, NightFacts(NightKey("study", str(at)), "", None, ""), baseline=False)
+        NightRow(at, NightFacts(NightKey("study", str(at)), began(at), None, ""), baseline=False)
         for at in range(len(logs))
     ]
     key = SeriesKey("study", "replay", "nvme", "whole", "p99.9")
@@ -121,16 +135,21 @@ def false_alarms(noise: Noise, histories: int, seed: int = 1) -> float:
     return sum(alarms(noise.of(random, NIGHTS)) is not None for _ in range(histories)) / histories
 
 
-def delays(noise: Noise, ratio: float, histories: int, seed: int = 2) -> list[int]:
-    """Return after how many slower nights each regression was found, of those that were."""
+def delays(
+    noise: Noise, rise: float | Logs, histories: int, quiet: int = QUIET_BEFORE, seed: int = 2
+) -> list[int]:
+    """Return after how many slower nights each regression was found, of those that were.
+
+    They are `rise` times as slow, each night as much or each by its own. It begins on any day of the week.
+    """
     random = np.random.default_rng(seed)
     found = []
-    for _ in range(histories):
-        logs = noise.of(random, QUIET_BEFORE + changes.RECENT)
-        logs[QUIET_BEFORE:] += math.log(ratio)
-        night = alarms(logs, first=QUIET_BEFORE + 1)
+    for at in range(histories):
+        logs = noise.of(random, quiet + at % 7 + levels.RECENT)
+        logs[-levels.RECENT :] += np.log(rise)
+        night = alarms(logs, first=len(logs) - levels.RECENT + 1)
         if night is not None:
-            found.append(night - QUIET_BEFORE)
+            found.append(night - len(logs) + levels.RECENT)
     return found
 
 
@@ -162,11 +181,11 @@ def nightly(logs: Logs, first: int, accepted: frozenset[int] = frozenset()) -> I
     What was reported is accepted after the nights `accepted`.
     """
     nights = [
-        NightRow(at, NightFacts(NightKey("study", str(at)), f"{at:06}", None, ""), baseline=False)
+        NightRow(at, NightFacts(NightKey("study", str(at)), began(at), None, ""), baseline=False)
         for at in range(len(logs))
     ]
     runs = [
-        RunRow(at, at, "replay", "nvme", "1", (), "", "", str(at), f"{at:06}", 0, True, False)
+        RunRow(at, at, "replay", "nvme", "1", (), "", "", str(at), began(at), 0, True, False)
         for at in range(len(logs))
     ]
     figures = [FigureRow(at, "whole", "p99.9", 50 * math.exp(log), "ms") for at, log in enumerate(logs)]
@@ -220,7 +239,7 @@ def episodes(
     """Return so many histories of a step that lasts some nights, is mended for some, and comes back."""
     random = np.random.default_rng(seed)
     worse = range(QUIET_BEFORE, QUIET_BEFORE + lasts)
-    again = range(worse.stop + gap, worse.stop + gap + changes.RECENT)
+    again = range(worse.stop + gap, worse.stop + gap + levels.RECENT)
     found = []
     for _ in range(histories):
         logs = noise.of(random, again.stop)
@@ -241,12 +260,12 @@ def otava_alone(histories: int) -> Iterator[list[str]]:
 @contextmanager
 def without_our_test() -> Iterator[None]:
     """As if Otava's own test, at the limit that it comes with, were enough."""
-    ours = changes.is_sure.__defaults__, changes.OTAVA_P
-    changes.is_sure.__defaults__, changes.OTAVA_P = (1.0,), 0.001
+    ours = changes.is_sure.__defaults__, levels.OTAVA_P
+    changes.is_sure.__defaults__, levels.OTAVA_P = (1.0,), 0.001
     try:
         yield
     finally:
-        changes.is_sure.__defaults__, changes.OTAVA_P = ours
+        changes.is_sure.__defaults__, levels.OTAVA_P = ours
 
 
 def any_of(share: float, count: int = SERIES) -> float:
@@ -263,7 +282,7 @@ def quiet(histories: int) -> Iterator[list[str]]:
 
 def power(histories: int) -> Iterator[list[str]]:
     yield ["nights", *(f"× {ratio:.2f}" for ratio in RATIOS)]
-    for noise in [*PLAIN, alike(0.5, 0.1)]:
+    for noise in [*PLAIN, WEEKENDS, alike(0.5, 0.1)]:
         cells = []
         for ratio in RATIOS:
             found = delays(noise, ratio, histories)
@@ -272,12 +291,27 @@ def power(histories: int) -> Iterator[list[str]]:
         yield [noise.name, *cells]
 
 
+def soon(histories: int) -> Iterator[list[str]]:
+    rises = {
+        f"× 1.20, by night {BY[0]}": (np.full(levels.RECENT, 1.2), BY[0]),
+        f"1 % a night, by night {BY[1]}": (1.01 ** np.arange(1, levels.RECENT + 1), BY[1]),
+    }
+    yield ["nights", "quiet before", *rises]
+    for noise in (normal(0.02), normal(0.05), WEEKENDS, normal(0.1)):
+        for quiet in (levels.GROUPS_FROM, levels.WEEKDAYS_FROM, QUIET_BEFORE):
+            cells = []
+            for rise, by in rises.values():
+                found = delays(noise, rise, histories, quiet)
+                cells.append(f"{100 * sum(night <= by for night in found) / histories:.0f} %")
+            yield [noise.name, str(quiet), *cells]
+
+
 def against_baseline(histories: int) -> Iterator[list[str]]:
     yield ["nights", *(f"× {ratio:.2f}" for ratio in RATIOS)]
     for noise in PLAIN:
         cells = []
         for ratio in RATIOS:
-            found = fails(noise, histories, ratio, after=changes.RECENT)
+            found = fails(noise, histories, ratio, after=levels.RECENT)
             after = f", {np.median(found):.0f} nights" if found else ""
             cells.append(f"{100 * len(found) / histories:.0f} %{after}")
         yield [noise.name, *cells]
@@ -303,6 +337,7 @@ TABLES: dict[str, tuple[Callable[[int], Iterator[list[str]]], int]] = {
     "otava": (otava_alone, 100),
     "quiet": (quiet, 800),
     "power": (power, 200),
+    "soon": (soon, 200),
     "baseline": (against_baseline, 40),
     "fixed": (fixed, 40),
 }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from plimsoll.analysis.regress import changes
+from plimsoll.analysis.regress import levels
 from plimsoll.analysis.regress.days import REFERENCE_DAYS
 from plimsoll.analysis.regress.nights import PERCENTILES
 from plimsoll.analysis.statistics.standardised import Reference, Served, ServedDay, alike, weekday
@@ -58,7 +58,7 @@ def test_quiet_days_are_quiet_and_a_slower_site_is_reported(capsys: pytest.Captu
     false = sum(first_alarm(each, 1) is not None for each in quiet)
     alarmed = [first_alarm(series(1000 + seed, RATIO), MOVE + 1) for seed in range(PLANTED)]
     days = [each - MOVE for each in alarmed if each is not None]
-    soon = [each for each in days if each <= changes.RECENT]
+    soon = [each for each in days if each <= levels.RECENT]
     spreads = {name: round(float(np.mean([spread(each[name]) for each in quiet])), 3) for name in PERCENTILES}
     moved = np.mean([np.log(each["p99"][MOVE:]).mean() - np.log(each["p99"][:MOVE]).mean() for each in quiet])
     with capsys.disabled():
@@ -84,7 +84,7 @@ def against_weekday(logs: np.ndarray, reference: int) -> np.ndarray:
 def test_a_step_is_found_in_spite_of_quick_weekends(capsys: pytest.CaptureFixture[str]) -> None:
     alarmed = dict.fromkeys(("as they are", "against 14 days", "against 28 days"), 0)
     for seed in range(SITES):
-        logs = np.random.default_rng(seed).normal(0, np.log1p(0.1), 60 + changes.RECENT)
+        logs = np.random.default_rng(seed).normal(0, np.log1p(0.1), 60 + levels.RECENT)
         logs[np.arange(len(logs)) % 7 >= 5] -= 0.3
         logs[60:] += np.log(RATIO)
         for name, values in zip(

@@ -1,30 +1,29 @@
 """Changes of a series of nights: which are news, which are known, which have recovered. Pure.
 
-Apache Otava finds the places (E-divisive with a t test; Fleming et al., Hunter: Using Change Point
-Detection to Hunt for Performance Regressions, 2023). It looks at one series once. Here many series are
-looked at every night, and its p-values hold for neither that nor for nights that resemble their neighbours.
-So what it finds is tested again: a t test with the degrees of freedom and the variance of means of an
-autoregressive series (Bartlett 1946), against a limit that was chosen by simulation (docs/statistics.md).
-
 A recovery is easier to find than a change, as the levels on both sides are known:
 nights that are not worse than those before it, and surely better than those of the regression itself.
 """
 
-import math
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from plimsoll.analysis.compare.gates import ERROR_SHARE, MORE_ERRORS
 from plimsoll.analysis.regress.judgement import SeriesResult, SeriesState
+from plimsoll.analysis.regress.levels import (
+    LOOK_BACK,
+    RECENT,
+    Change,
+    Values,
+    find_changes,
+    level_values,
+    p_of_shift,
+)
 from plimsoll.analysis.regress.nights import ChangeRow, ExperimentHistory, NightRow, NightSeries
-from plimsoll.common.errors import SettingsError
 from plimsoll.common.units import counted
 
 # A change is news by these rules. The figures were chosen by simulation (docs/statistics.md).
@@ -36,30 +35,8 @@ MENDED_P = 1e-4  # chosen by simulation (docs/statistics.md)
 LEAST_BEFORE = 10  # nights in all before the change
 LEAST_SINCE = 5  # nights between the change before and this one
 LEAST_AFTER = 3  # nights that are other
-RECENT = 21  # nights: what is older was seen, or was before there was a history
 SAME = 10  # nights within which a change that is found again, maybe from another side, is the same one
 _GOOD = 30  # nights before the regression that say how much nights differ
-LOOK_BACK = 90  # nights; more cost time and describe a machine that has changed since
-OTAVA_P = 1e-4
-_JITTER = 1e-3  # Otava divides by the spread: two constant stretches would have none
-_LEAST_SPREAD = 0.01  # a spread under 1 % is luck
-_MOST_ALIKE = 0.9
-Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Change:
-    """From place `at` on the values are others; means of the logarithms, or of the values, on either side.
-
-    `p` is one-sided, for a change this way. `before_count` counts the values since the change before.
-    """
-
-    at: int
-    before: float
-    after: float
-    before_count: int
-    after_count: int
-    p: float
 
 
 @dataclass(frozen=True)
@@ -116,7 +93,7 @@ class SeriesReview:
                 self.reported.append(row)
 
     def _review_all(self, series: Sequence[NightSeries]) -> list[_SeriesChanges]:
-        changes = [find_changes(each.scaled) if len(each.values) > 3 else [] for each in series]
+        changes = [find_changes(each.scaled, each.weekdays) for each in series]
         fresh = [self._find_fresh(each, found, NEWS_P) for each, found in zip(series, changes, strict=True)]
         places = [place for news, _ in fresh for place in news]
         results = []
@@ -245,7 +222,7 @@ class SeriesReview:
             sum(self._place[night.night.id] < self._place[last.night] for night in series.judged), settled
         )
         change = _to_change(series, first)
-        values = series.scaled[start:]
+        values = level_values(series.scaled, series.weekdays)[start:].tolist()
         if values and first.metric == series.key.metric:
             now = replace(change, after=fmean(values))
             if is_worse(series, now):
@@ -285,7 +262,7 @@ class SeriesReview:
         reported |= {self._place[row.recovered] for row in rows if row.recovered is not None}
         sure = {
             self._place[of.judged[change.at].night.id]
-            for of, changes in ((series, _find_older_changes(series.scaled)), (looked_at, found.changes))
+            for of, changes in ((series, _find_older_changes(series)), (looked_at, found.changes))
             for change in changes
             if change.p <= NEWS_P and change.after_count >= LEAST_AFTER
             if is_worse(of, change) or _is_better(of, change)
@@ -427,7 +404,7 @@ class _Regression:
     def __init__(self, row: ChangeRow, series: NightSeries, place: Mapping[int, int], edge: int) -> None:
         self.row, self._series = row, series
         places = np.array([place[night.night.id] for night in series.judged])
-        values = np.array(series.scaled)
+        values = level_values(series.scaled, series.weekdays)
         since = places >= place[row.night]
         self._good: Values = values[(places >= edge) & ~since][-_GOOD:]
         self._after: Values = values[since]
@@ -452,7 +429,7 @@ class _Regression:
     def is_sure(self, start: int, p_limit: float) -> bool:
         """Return whether those nights are surely better than the ones of the regression, or so many."""
         bad, back = self.split(start)
-        better = back.mean() < bad.mean() and _p_of_shift(bad, back, self._good) <= p_limit
+        better = back.mean() < bad.mean() and p_of_shift(bad, back, self._good) <= p_limit
         return bool(better or len(back) >= RECENT)
 
     def scatter(self, start: int) -> float:
@@ -473,90 +450,14 @@ def _find_mend(episodes: Sequence[_Regression], p_limit: float) -> int | None:
     return min(found, key=lambda start: found[start], default=None)
 
 
-def find_changes(values: Sequence[float]) -> list[Change]:
-    """Return the changes in the last nights of `values`. Raises SettingsError without Otava. Pure."""
-    first = max(0, len(values) - LOOK_BACK)
-    look = np.array(values[first:], dtype=np.float64)
-    if len(look) < 4 or float(np.ptp(look)) < 1e-9:
-        return []
-    edges = [0, *_find_places(look), len(look)]
-    found = []
-    for left, at, right in zip(edges, edges[1:], edges[2:], strict=False):
-        before, after = look[left:at], look[at:right]
-        found.append(
-            Change(
-                first + at,
-                float(before.mean()),
-                float(after.mean()),
-                len(before),
-                len(after),
-                _p_of_shift(before, after),
-            )
-        )
-    return found
-
-
-def _find_older_changes(values: Sequence[float]) -> list[Change]:
+def _find_older_changes(series: NightSeries) -> list[Change]:
     """Return the changes before those that `find_changes` sees, for a page of all nights."""
     found: dict[int, Change] = {}
+    values, weekdays = series.scaled, series.weekdays
     last = max(0, len(values) - LOOK_BACK)
     for end in range(LOOK_BACK, last + LOOK_BACK, LOOK_BACK // 2):
-        for change in find_changes(values[:end]):
+        for change in find_changes(values[:end], weekdays[:end]):
             near = [at for at in found if abs(at - change.at) <= SAME]
             if change.at < last and not near:
                 found[change.at] = change
     return [found[at] for at in sorted(found)]
-
-
-def need_otava() -> Any:
-    """Return Otava's function. Raises SettingsError that says how to install it."""
-    try:
-        from otava.analysis import compute_change_points
-    except ImportError:
-        raise SettingsError(
-            "plimsoll regress: Apache Otava is not installed, which finds change points: "
-            "pip install 'plimsoll[regress]', or make regression, which installs it"
-        ) from None
-    return compute_change_points
-
-
-def _find_places(look: NDArray[np.float64]) -> list[int]:
-    # The same jitter each time: one look, one answer.
-    jittered = look + _JITTER * np.random.default_rng(1).standard_normal(len(look))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        # A window over all: with shorter ones Otava 0.8 may find a place twice, and fails over it.
-        found, _ = need_otava()(jittered, window_len=2 * len(look), max_pvalue=OTAVA_P)
-    return sorted({int(change.index) for change in found} - {0, len(look)})
-
-
-def _p_of_shift(
-    before: NDArray[np.float64], after: NDArray[np.float64], *others: NDArray[np.float64]
-) -> float:
-    """Return the one-sided p of the shift from `before` to `after`, this way.
-
-    `others` are further stretches, each of one level: they say how much nights of one level differ. Pure.
-    """
-    from scipy.special import stdtr  # comes with Otava
-
-    stretches = [side for side in (before, after, *others) if len(side)]
-    count = sum(map(len, stretches))
-    if count < len(stretches) + 2:
-        return 1.0
-    shift = float(after.mean() - before.mean())
-    rests = [side - side.mean() for side in stretches]
-    squares = sum(float((rest**2).sum()) for rest in rests)
-    products = sum(float((rest[1:] * rest[:-1]).sum()) for rest in rests)
-    alike = products / squares if squares > 0 else 0.0
-    alike = min(max((alike * count + 2) / (count - 3), 0.0), _MOST_ALIKE)  # its bias is about −(1 + 3φ)/n
-    freedom = count - len(stretches)
-    variance = max(squares / freedom, _LEAST_SPREAD**2)
-    spread = math.sqrt(variance * sum(_inflation(len(side), alike) / len(side) for side in (before, after)))
-    freedom_left = max(freedom * (1 - alike) / (1 + alike), 2.0)
-    return float(stdtr(freedom_left, -abs(shift) / spread))
-
-
-def _inflation(count: int, alike: float) -> float:
-    """Return how many times the variance of a mean is what independent values would give."""
-    lags = np.arange(1, count)
-    return float(1 + 2 * ((1 - lags / count) * alike**lags).sum())

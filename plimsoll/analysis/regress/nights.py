@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from statistics import fmean
 from typing import Literal, NamedTuple
 
@@ -360,6 +360,12 @@ class NightSeries:
     def scaled(self) -> list[float]:
         """The values as they are looked at: logarithms; of shares, with one in a thousand added to each."""
         return [self.scale(value) for value in self.values]
+
+    @property
+    def weekdays(self) -> list[int]:
+        """The days of the week of those nights (0: Monday): an evening counts as its night's next day."""
+        began = (datetime.fromisoformat(night.night.facts.started_at) for night in self.judged)
+        return [(each + timedelta(hours=12)).weekday() for each in began]
 
     def scale(self, value: float) -> float:
         """Return one value as it is looked at."""

@@ -132,7 +132,6 @@ def regress(
     something cannot be judged.
     """  # noqa: D301 \b is click's: keep these lines as they are
     from plimsoll.analysis.compare.gates import read_gates
-    from plimsoll.analysis.regress.changes import need_otava
     from plimsoll.analysis.regress.decisions import read_decision_options
     from plimsoll.analysis.regress.intake import add_runs, prune, select_readable
     from plimsoll.analysis.regress.judgement import (
@@ -143,6 +142,7 @@ def regress(
         message_subject,
         overall,
     )
+    from plimsoll.analysis.regress.levels import need_otava
     from plimsoll.analysis.regress.page import history_page
     from plimsoll.analysis.regress.store import announce, deliver, open_history
     from plimsoll.analysis.regress.tonight import judge_last_night

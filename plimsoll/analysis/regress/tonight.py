@@ -14,10 +14,10 @@ from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import load_facts
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.evidence.storage import Value, differing, summed_up, tuned
-from plimsoll.analysis.regress.changes import LOOK_BACK
 from plimsoll.analysis.regress.days import LogStore, renew_days
 from plimsoll.analysis.regress.judge import compared_runs, judge
 from plimsoll.analysis.regress.judgement import Judgement, JudgingOptions, SeriesResult
+from plimsoll.analysis.regress.levels import LOOK_BACK
 from plimsoll.analysis.regress.nights import (
     PERCENTILES,
     ExperimentHistory,

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, ValidationError
 
-from plimsoll.analysis.regress.changes import need_otava
+from plimsoll.analysis.regress.levels import need_otava
 from plimsoll.common.errors import OutputError, SettingsError
 from plimsoll.common.files import replace_text
 from plimsoll.common.validation import sentence_of

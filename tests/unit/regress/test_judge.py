@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.regress import changes
-from plimsoll.analysis.regress.changes import find_changes
 from plimsoll.analysis.regress.judge import judge
+from plimsoll.analysis.regress.levels import find_changes
 from plimsoll.analysis.regress.nights import (
     ExperimentHistory,
     FigureRow,

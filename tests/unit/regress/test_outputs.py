@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from plimsoll.analysis.regress import changes, judge, judgement, store, tonight
+from plimsoll.analysis.regress import changes, judge, judgement, levels, store, tonight
 from plimsoll.analysis.regress.judgement import STALE_AFTER_S, Judgement, SeriesResult
 from plimsoll.analysis.regress.page import trend_charts
 from plimsoll.analysis.regress.store import open_history
@@ -206,7 +206,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"{changes.LEAST_BEFORE} nights or more came before it, "
         f"{changes.LEAST_SINCE} since the change before, "
         f"and {changes.LEAST_AFTER} or more after",
-        f"within the last {changes.RECENT} nights",
+        f"within the last {levels.RECENT} nights",
         f"with those of the last {tonight.NIGHTS} nights",
         f"first {changes.LEAST_BEFORE + changes.LEAST_AFTER - 1} nights yield figures only",
         f"within {changes.SAME} nights of it",
@@ -214,7 +214,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"against its {judge.BASELINE_NIGHTS} nights",
         f"the last {changes.LEAST_AFTER} nights or more are not worse than before the change by "
         f"{100 * changes.MARGIN:g} %",
-        f"(p 10⁻⁴ or less, or {changes.RECENT} nights)" if changes.MENDED_P == 1e-4 else "?",
+        f"(p 10⁻⁴ or less, or {levels.RECENT} nights)" if changes.MENDED_P == 1e-4 else "?",
         f"began over {STALE_AFTER_S / 3600:g} hours ago",
         f"show the last {judgement.LAST_DECISIONS}, page and JSON all",
         f"{store.MOST_ATTEMPTS} times at most",
