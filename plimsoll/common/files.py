@@ -1,5 +1,6 @@
 """Files: replaced whole, read only if they are regular, secret only if they are closed to others."""
 
+import fcntl
 import json
 import os
 import stat
@@ -239,3 +240,21 @@ def _ends_in_half_line(file: RawIOBase) -> bool:
         return False
     file.seek(-1, os.SEEK_END)
     return file.read(1) != b"\n"
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process of this machine holds the lock of the file `path`; not where there is none."""
+    try:
+        with path.open("rb") as file:
+            return not try_to_lock(file.fileno(), fcntl.LOCK_SH)
+    except FileNotFoundError:
+        return False
+
+
+def try_to_lock(descriptor: int, kind: int) -> bool:
+    """Lock an open file for as long as it is open, unless another process does; return whether it is now."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

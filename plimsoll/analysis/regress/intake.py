@@ -41,6 +41,7 @@ from plimsoll.analysis.statistics.standardised import (
 )
 from plimsoll.analysis.statistics.standardised import UTC as UTC_ZONE
 from plimsoll.common.errors import NoRequestsError, OutputError, RunDirectoryError, SettingsError
+from plimsoll.common.files import is_locked
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.find import find_runs, is_run, run_group, subfolders
@@ -48,6 +49,7 @@ from plimsoll.rundir.names import (
     EVENTS_FILE,
     EXPERIMENT_FILE,
     FACTS_FILE,
+    JOURNAL_FILE,
     REQUESTS_FILE,
     RUNS_FOLDER,
     SUMMARY_FILE,
@@ -158,14 +160,17 @@ def _agree_on_zone(kept: str | None, wanted: str | None, name: str) -> str:
 def select_runs(paths: Sequence[Path]) -> RunSelection:
     """Return what `paths` stand for: run directories, folders of them, or of experiments.
 
-    A folder stands for what is in it, one level deep; links and what is hidden are left out. Raises
-    RunDirectoryError.
+    A folder stands for what is in it, one level deep; links and what is hidden are left out, and so is a
+    night whose experiment still runs: it would be judged by half of its runs. Raises RunDirectoryError.
     """
     runs: dict[Path, SelectedRun] = {}
     nights: dict[NightKey, NightFacts] = {}
     unreadable: list[str] = []
     for path in paths:
         for folder, inside in _find_folders(path):
+            if is_locked((folder.parent if folder.name == RUNS_FOLDER else folder) / JOURNAL_FILE):
+                unreadable.append(f"{folder}: its experiment still runs: add it when it has ended")
+                continue
             lab = _read_lab(folder)
             if lab is not None:
                 nights.setdefault(lab.key, lab)

@@ -25,7 +25,15 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from plimsoll.common.errors import OutputError, SettingsError
-from plimsoll.common.files import append_line, read_lines, replace_json, sync_to_disk, write_error
+from plimsoll.common.files import (
+    append_line,
+    is_locked,
+    read_lines,
+    replace_json,
+    sync_to_disk,
+    try_to_lock,
+    write_error,
+)
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import PlannedRun
@@ -226,7 +234,7 @@ class Journal:
             if new:
                 sync_to_disk(self.path.parent)
             until_s = time.monotonic() + _LOOK_S
-            while not _try_to_lock(file.fileno(), fcntl.LOCK_EX):
+            while not try_to_lock(file.fileno(), fcntl.LOCK_EX):
                 if time.monotonic() > until_s:
                     raise LabError(f"{self.path.parent}: another process is running this experiment")
                 time.sleep(0.05)
@@ -235,11 +243,7 @@ class Journal:
     @property
     def is_locked(self) -> bool:
         """True while a process of this machine carries the experiment out."""
-        try:
-            with self.path.open("rb") as file:
-                return not _try_to_lock(file.fileno(), fcntl.LOCK_SH)
-        except FileNotFoundError:
-            return False
+        return is_locked(self.path)
 
     def attempt(self, run: str) -> str | None:
         """Return the name of the folder of the last try of `run`, None where it came to none."""
@@ -298,11 +302,3 @@ class Journal:
 def set_aside_label(backend: str, scenario: str | None) -> str:
     """Return what is set aside, as people read it; without `scenario` it is the backend. Pure."""
     return f"{scenario} on {backend}" if scenario else backend
-
-
-def _try_to_lock(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

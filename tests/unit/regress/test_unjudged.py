@@ -19,6 +19,7 @@ from plimsoll.analysis.evidence.run import WHOLE
 from plimsoll.analysis.regress.intake import add_runs, select_readable
 from plimsoll.analysis.regress.nights import ExperimentHistory, NightSeries, build_series
 from plimsoll.analysis.regress.store import open_history
+from plimsoll.lab.experiment.folder import Journal
 from plimsoll.rundir.read import RunDirectory
 from plimsoll.rundir.records import HEADER_BYTES, RECORD
 from tests.support.comparable import LAB, folder_of, regress, write_night
@@ -358,3 +359,15 @@ def test_a_night_is_not_judged_by_the_repeats_that_did_not_fail(tmp_path: Path) 
     assert found.key.metric == "p99.9", "a failing night does not make another figure the one to watch"
     assert [len(night.repeats) for night in found.nights] == [2, 2, 2, 0]
     assert found.nights[-1].why == f"{second.name} failed so often that the p99.9 is a failure's"
+
+
+def test_a_night_of_an_experiment_that_still_runs_is_not_taken_in(tmp_path: Path) -> None:
+    history = history_of(tmp_path)
+    night = write_night(tmp_path / "results", 3, {"nvme": 40, "sata": 90}, count=1000)
+    for given in (night, night / "runs", tmp_path / "results"):
+        with Journal(night / "journal.jsonl").lock():
+            result = regress(history, given)
+        assert "its experiment still runs: add it when it has ended" in result.stderr
+        assert night.name not in result.stdout
+        assert result.exit_code == (0 if given == tmp_path / "results" else 2)
+    assert regress(history, night).exit_code == 0
