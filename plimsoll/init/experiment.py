@@ -120,7 +120,7 @@ def lab_text(answers: Answers, lengths: Lengths) -> str:
             "",
             *_saturator(answers),
             *_lengths(answers, lengths),
-            "order: abba # forwards and backwards in turn, so that drift affects all backends alike",
+            "order: blocks # each backend twice, in an order that is drawn, so that no drift favours one",
             "",
         ]
     )

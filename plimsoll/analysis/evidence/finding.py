@@ -315,7 +315,7 @@ class FindingKind(Enum):
     ORDER = (
         Severity.WARN,
         "The order of the runs leaves room for drift.",
-        "Let one experiment run both (plimsoll run), in the order abba.",
+        "Let one experiment run both (plimsoll run), in blocks.",
     )
     BLOCK_UNFINISHED = (
         Severity.WARN,

@@ -52,7 +52,7 @@ def check(ctx: click.Context, file: Path, with_plan: bool, no_probe: bool, as_js
     import asyncio
 
     from plimsoll.lab.experiment.check import ProbeResult, probe_machines
-    from plimsoll.lab.experiment.design import left_out, plan_runs
+    from plimsoll.lab.experiment.design import find_half_block, left_out, plan_runs
     from plimsoll.lab.experiment.plan import print_plan, summarize
     from plimsoll.lab.experiment.problems import read_checked
 
@@ -68,6 +68,8 @@ def check(ctx: click.Context, file: Path, with_plan: bool, no_probe: bool, as_js
     problems = seen.problems
     if found.notify and (silence := found.notify.silence(os.environ)):
         seen.cautions.append(silence)
+    if half := find_half_block(found):
+        seen.cautions.append(half)
     if as_json:
         click.echo(json.dumps(asdict(seen) | {"runs": len(plan_runs(found))}, indent=2))
     else:

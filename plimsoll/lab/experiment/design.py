@@ -1,4 +1,4 @@
-"""The design of an experiment: variants, the rigs they share, volumes, and the order of the runs. Pure.
+"""The design of an experiment: variants, the rigs they share, volumes, and what an extension adds. Pure.
 
 Variants of one backend share its disk and its clone, but where a level holds only for what is written under
 it (record size, compression, the disk itself): for each such level there is a rig of its own. All rigs stand
@@ -9,9 +9,10 @@ import itertools
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from plimsoll.common.hostile import redact
 from plimsoll.common.units import parse_size, size_text
@@ -19,6 +20,7 @@ from plimsoll.lab.clones import find_driver
 from plimsoll.lab.disks.emulated import EmulatedDisk
 from plimsoll.lab.disks.folder import FolderDisk
 from plimsoll.lab.experiment.labfile import BACKEND, EVERY, Backend, Factor, Lab, Value, full_name
+from plimsoll.lab.experiment.order import PlannedRun, draw_block, order_runs
 from plimsoll.lab.names import OWN_DISK, PARTS
 from plimsoll.lab.tuning.keys import AT_ONCE
 
@@ -60,21 +62,6 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class PlannedRun:
-    """One scenario on one backend once. Numbers count from 1, in the order of the experiment."""
-
-    number: int
-    repeat: int
-    backend: str
-    scenario: str
-
-    @property
-    def name(self) -> str:
-        """The name of its run directory: sorts by time, and is unique at a glance."""
-        return f"{self.number:04d}-{self.scenario}--{self.backend}--{self.repeat}"
-
-
-@dataclass(frozen=True)
 class Design:
     """All runs in their order and the variants that they run on, both by name, and the lab.yml."""
 
@@ -105,44 +92,12 @@ def plan_runs(lab: Lab) -> list[PlannedRun]:
     return order_runs(names, scenarios, lab.repeats, lab.order, lab.seed, mixed=bool(lab.factors))
 
 
-def order_runs(
-    backends: Sequence[str],
-    scenarios: Sequence[str],
-    repeats: int,
-    order: Literal["abba", "random"],
-    seed: int,
-    *,
-    mixed: bool = False,
-) -> list[PlannedRun]:
-    """Return all runs. Each repeat goes over all backends, and on each through all scenarios.
-
-    With `abba` every second repeat goes backwards, so that what drifts over the hours hits all backends
-    alike; with `random` each repeat is a draw of its own (a randomised block). With `mixed` the way forth is
-    redrawn each time too: else the levels of a factor would follow each other in blocks, and what disturbs
-    a few runs in a row would count as one level's.
-    """
-    draw = random.Random(seed)  # noqa: S311 an order, no secret
-    runs: list[PlannedRun] = []
-    around = list(backends)
-    for repeat in range(1, repeats + 1):
-        if order == "abba" and repeat % 2 == 0:
-            around = around[::-1]
-        else:
-            around = list(backends)
-            if order == "random" or mixed:
-                draw.shuffle(around)
-        runs += [
-            PlannedRun(len(runs) + i, repeat, backend, scenario)
-            for i, (backend, scenario) in enumerate(((b, s) for b in around for s in scenarios), 1)
-        ]
-    return runs
-
-
 def extend_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
     """Return `runs`, followed by those that `lab` adds.
 
-    Each round has one more repeat of each backend, forwards and backwards in turn; a backend that lacks fewer
-    repeats than another comes in as many rounds, evenly spread.
+    Each round has one more repeat of each backend, forwards and backwards in turn, or two rounds are a block;
+    a backend that lacks fewer repeats than another comes in as many rounds, evenly spread. A half block that
+    the experiment ended with is completed first.
     """
     there = {(run.scenario, run.backend, run.repeat) for run in runs}
     scenarios = [choice.called for choice in lab.scenarios]
@@ -159,20 +114,43 @@ def extend_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
     draw = random.Random(f"{lab.seed} {len(runs)}")  # noqa: S311 an order, no secret
     found = list(runs)
     shared = max((run.repeat for run in runs), default=0)  # so that forwards and backwards alternate on
+    block = max((run.block or 0 for run in runs), default=0)
+    last = Counter((run.backend, run.scenario) for run in runs if run.block == block)
+    halves = [(name, scenario) for name, n in counts.items() if n for scenario in scenarios]
+    is_half = bool(last) and sorted(last) == sorted(halves) and set(last.values()) == {1}
+    ordered: list[tuple[int | None, list[str]]] = []
     for i in range(rounds):
         around = [name for name, n in counts.items() if (i + 1) * n // rounds > i * n // rounds]
+        if lab.order == "blocks":
+            if (i + is_half) % 2 == 0:
+                ordered.append((block := block + 1, around))
+            else:
+                ordered[-1:] = [(block, [*(ordered[-1][1] if i else []), *around])]
+            continue
         if lab.order == "random":
             draw.shuffle(around)
         elif shared % 2:
             around.reverse()
         shared += len(around) > 1
-        for backend in around:
+        ordered.append((None, around))
+    for number, around in ordered:
+        for backend in draw_block(around, draw) if number else around:
             repeat, lacking = missing[backend].pop(0)
             found += [
-                PlannedRun(len(found) + place, repeat, backend, scenario)
+                PlannedRun(len(found) + place, repeat, backend, scenario, number)
                 for place, scenario in enumerate(lacking, 1)
             ]
     return found
+
+
+def find_half_block(lab: Lab) -> str | None:
+    """Return that the last repeat is a half block, and the remedy; None where it is none."""
+    if lab.order != "blocks" or lab.repeats % 2 == 0 or count_variants(lab) < 2:
+        return None
+    return (
+        f"repeats: {lab.repeats} is odd, so the last run on each backend is half of a block, and enters no "
+        f"verdict: give {lab.repeats + 1}"
+    )
 
 
 def late_backends(runs: Sequence[PlannedRun], further: Sequence[PlannedRun]) -> list[str]:

@@ -20,7 +20,6 @@ from plimsoll.common.units import counted
 from plimsoll.lab.clones import find_driver
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import (
-    PlannedRun,
     extend_runs,
     find_key_changes,
     late_backends,
@@ -37,6 +36,7 @@ from plimsoll.lab.experiment.folder import (
 from plimsoll.lab.experiment.labfile import REPLAY, Lab
 from plimsoll.lab.experiment.machines import Lock, Machines, lock_machine
 from plimsoll.lab.experiment.notices import LogLine, Notices, RunResult, open_notices
+from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.problems import read_checked, read_lab
 from plimsoll.lab.experiment.rig import Rig, build_rigs, rigs_by_variant
 from plimsoll.lab.experiment.run import Run
@@ -109,7 +109,8 @@ def find_begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
     if extend:
         _extend(folder, read_checked(file)[0], file)
     else:
-        for change in find_key_changes(folder.settings(), read_lab(file)):
+        before = folder.settings()
+        for change in find_key_changes(before, _with_order_of(before, read_lab(file))):
             _say(f"{file}: {change.sentence}: ignored; {change.refusal or '--extend takes it over'}.")
     return folder, folder.settings()
 
@@ -117,6 +118,7 @@ def find_begun(file: Path | None, extend: bool) -> tuple[ExperimentFolder, Lab]:
 def _extend(folder: ExperimentFolder, lab: Lab, file: Path) -> None:
     """Take over what `lab` adds. Raises SettingsError with every change that cannot be taken over."""
     before = folder.settings()
+    lab = _with_order_of(before, lab)
     found = find_key_changes(before, lab)
     if problems := [f"{file}: {change.sentence}: {change.refusal}" for change in found if change.refusal]:
         raise SettingsError("\n".join(problems))
@@ -133,6 +135,11 @@ def _extend(folder: ExperimentFolder, lab: Lab, file: Path) -> None:
             f"All runs on {', '.join(late)} come after those on the others, so what drifts in between looks "
             "like a difference: raise repeats too, and they alternate."
         )
+
+
+def _with_order_of(before: Lab, lab: Lab) -> Lab:
+    """Return `lab` with the order of an experiment that was begun, if it names none."""
+    return lab if "order" in lab.model_fields_set else lab.model_copy(update={"order": before.order})
 
 
 def _write_report(folder: ExperimentFolder) -> str | None:

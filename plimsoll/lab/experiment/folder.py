@@ -36,8 +36,8 @@ from plimsoll.common.files import (
 )
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.design import PlannedRun
 from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.problems import read_lab
 from plimsoll.lab.names import Label
 from plimsoll.lab.tuning import JournalPlace

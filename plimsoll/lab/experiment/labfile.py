@@ -13,6 +13,7 @@ from plimsoll.lab.clones import DRIVERS, AnyClone
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.disks import AnyDisk
 from plimsoll.lab.disks.caches import CacheState
+from plimsoll.lab.experiment.order import Order
 from plimsoll.lab.fileio.fio import FsyncMatrix
 from plimsoll.lab.fileio.measure import BenchCases
 from plimsoll.lab.fileio.precondition import PreconditionSettings
@@ -426,12 +427,15 @@ class Lab(StrictModel):
         WithOwnKeys(), description="What to sample each second: see docs/observers.md."
     )
     repeats: int = Field(
-        4, ge=1, le=1000, description="Runs of each scenario on each backend. 4 are enough for a verdict."
+        4,
+        ge=1,
+        le=1000,
+        description="Runs of each scenario on each backend, an even number. 4 are enough for a verdict.",
     )
-    order: Literal["abba", "random"] = Field(
-        "abba",
-        description="`abba`: forwards and backwards in turn. `random`: a random order for each repeat, from "
-        "`seed`.",
+    order: Order = Field(
+        "blocks",
+        description="`blocks`: every two repeats are a block, each backend twice, in an order drawn from "
+        "`seed`. `abba`: forwards and backwards in turn. `random`: a random order for each repeat.",
     )
     seed: int = Field(1, ge=0, description="Seed for everything that is random.")
     limits: Limits = Field(Limits(), description="Limits at which the lab gives up.")

@@ -13,7 +13,6 @@ from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.programs import plimsoll_command, replay_program
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.errors import LabError, last_words
-from plimsoll.lab.experiment.design import PlannedRun
 from plimsoll.lab.experiment.folder import OUTPUT_FILE
 from plimsoll.lab.experiment.labfile import (
     BEGIN_APART_S,
@@ -26,6 +25,7 @@ from plimsoll.lab.experiment.labfile import (
     ReplayOptions,
     ScenarioChoice,
 )
+from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.scenarios import ScenarioTraits, TraitsByScenario
 from plimsoll.lab.machine import Machine, Process
 from plimsoll.lab.saturators.saturator import Saturator

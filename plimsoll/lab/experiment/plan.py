@@ -11,7 +11,6 @@ import click
 from plimsoll.common.units import counted, seconds
 from plimsoll.lab.experiment.design import (
     Design,
-    PlannedRun,
     left_out,
     measured_rigs,
     plan_runs,
@@ -22,6 +21,7 @@ from plimsoll.lab.experiment.design import (
 from plimsoll.lab.experiment.labfile import Lab
 from plimsoll.lab.experiment.load import build_loads
 from plimsoll.lab.experiment.machines import DryMachine, Machines
+from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.rig import Rig, StepGroup, build_rigs, rigs_by_variant
 from plimsoll.lab.experiment.scenarios import TraitsByScenario
 from plimsoll.lab.experiment.status.forecast import ExperimentProgress, left_s, precondition_s

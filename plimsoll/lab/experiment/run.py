@@ -16,12 +16,13 @@ from plimsoll.lab.clones.clone import CloneDetails
 from plimsoll.lab.disks.caches import with_caches
 from plimsoll.lab.disks.disk import Place
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.design import PlannedRun, Variant
+from plimsoll.lab.experiment.design import Variant
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.lab.experiment.labfile import Backend, Lab
 from plimsoll.lab.experiment.load import Events, MemberRun, RunClock, RunLoad, build_loads, in_step, saturate
 from plimsoll.lab.experiment.machines import RecordedMachine
 from plimsoll.lab.experiment.notices import LogLine
+from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.rig import Rig
 from plimsoll.lab.experiment.scenarios import TraitsByScenario
 from plimsoll.lab.facts import read_facts, read_facts_after
@@ -184,6 +185,8 @@ class Run:
         where, captured = self._rig.place, self._rig.runner.captured
         accelerator = {key: captured[key] for key in ("accelerator",) if key in captured}
         experiment: dict[str, Any] = {"name": self._lab.name, "run": self._run.number, "of": self._of}
+        if self._run.block is not None:
+            experiment["block"] = self._run.block
         if self._lab.goal_ms is not None:
             experiment["goal_ms"] = self._lab.goal_ms
         if self._variant.all_levels:

@@ -1,7 +1,7 @@
 """What follows from lab.yml: variants of factors, the clones that they share, runs in order, extensions."""
 
 from collections import Counter
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import yaml
@@ -10,17 +10,18 @@ from hypothesis import strategies as st
 
 from plimsoll.lab.experiment.design import (
     extend_runs,
+    find_half_block,
     find_key_changes,
     label_of,
     late_backends,
     levels_in,
     name_of,
-    order_runs,
     plan_runs,
     rigs_in,
     variants,
 )
 from plimsoll.lab.experiment.labfile import Lab
+from plimsoll.lab.experiment.order import Order, order_runs
 from tests.support.labfile import parse_lab
 from tests.support.programs import ROOT
 
@@ -262,12 +263,44 @@ def test_settings_that_need_no_clone_made_anew_vary_on_a_host_that_is_there() ->
 
 # The order of runs.
 
-ORDERS: list[Literal["abba", "random"]] = ["abba", "random"]
+FIRST_ODD = BASE + "repeats: 3\n"
+ORDERS: list[Order] = ["blocks", "abba", "random"]
 
 
-def ordered(repeats: int, order: Literal["abba", "random"], seed: int = 1) -> str:
+def ordered(repeats: int, order: Order, seed: int = 1) -> str:
     runs = order_runs(["a", "b", "c"], ["s"], repeats, order, seed)
     return "".join(run.backend for run in runs)
+
+
+def test_blocks_hold_each_backend_twice_and_all_arrangements_are_drawn() -> None:
+    drawn = Counter[str]()
+    for seed in range(300):
+        runs = order_runs(["a", "b"], ["s", "t"], 5, "blocks", seed)
+        assert Counter((run.block, run.backend, run.scenario) for run in runs) == {
+            (block, backend, scenario): 1 if block == 3 else 2
+            for block in (1, 2, 3)
+            for backend in "ab"
+            for scenario in "st"
+        }
+        assert all(run.block == (run.repeat + 1) // 2 for run in runs)
+        for block in (1, 2):
+            drawn["".join(run.backend for run in runs if run.block == block and run.scenario == "s")] += 1
+    assert len(drawn) == 6
+    assert all(70 <= count <= 130 for count in drawn.values()), "about a sixth of 600 each"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (FIRST_ODD, "repeats: 3 is odd"),
+        (FIRST_ODD.replace("repeats: 3", "repeats: 4"), None),
+        (FIRST_ODD + "order: abba\n", None),
+    ],
+)
+def test_an_odd_number_of_repeats_is_named(text: str, says: str | None) -> None:
+    found = find_half_block(parse_lab(text))
+    assert (found is None) == (says is None)
+    assert (found or "").startswith(says or "")
 
 
 def test_abba_goes_forth_and_back() -> None:
@@ -289,7 +322,7 @@ def test_random_is_drawn_by_its_seed_and_each_repeat_has_allordered() -> None:
     st.integers(0, 99),
 )
 def test_each_run_is_there_once_and_has_a_name_of_its_own(
-    backends: int, scenarios: int, repeats: int, order: Literal["abba", "random"], seed: int
+    backends: int, scenarios: int, repeats: int, order: Order, seed: int
 ) -> None:
     runs = order_runs(
         [f"b{i}" for i in range(backends)],
@@ -414,12 +447,13 @@ def _rounds(before: str, now: str) -> tuple[str, list[str]]:
     return "".join(run.backend for run in further), late_backends(runs, further)
 
 
+ABBA = FIRST.replace("repeats: 2", "repeats: 2\norder: abba")
 FURTHER = [
-    ("more repeats go on, forth and back", FIRST.replace("repeats: 2", "repeats: 4"), "abba", []),
+    ("more repeats go on, forth and back", ABBA.replace("repeats: 2", "repeats: 4"), "abba", []),
     ("a new backend alone comes after the others", FIRST.replace("scenarios:", THIRD), "cc", ["c"]),
     (
         "with more repeats it alternates with them",
-        FIRST.replace("scenarios:", THIRD).replace("repeats: 2", "repeats: 4"),
+        ABBA.replace("scenarios:", THIRD).replace("repeats: 2", "repeats: 4"),
         "cabcccba",
         [],
     ),
@@ -433,9 +467,7 @@ def test_further_runs_come_in_fair_order(text: str, backends: str, late: list[st
     assert _rounds(FIRST, text) == (backends, late)
 
 
-@given(
-    st.integers(1, 4), st.integers(0, 4), st.booleans(), st.booleans(), st.sampled_from(["abba", "random"])
-)
+@given(st.integers(1, 4), st.integers(0, 4), st.booleans(), st.booleans(), st.sampled_from(ORDERS))
 def test_each_run_is_planned_once_and_keeps_its_name(
     repeats: int, more: int, backend: bool, scenario: bool, order: str
 ) -> None:

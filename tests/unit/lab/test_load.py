@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.errors import LabError
-from plimsoll.lab.experiment.design import PlannedRun, variants
+from plimsoll.lab.experiment.design import variants
 from plimsoll.lab.experiment.labfile import Member, Phases
 from plimsoll.lab.experiment.load import (
     BEGIN_FILE,
@@ -26,6 +26,7 @@ from plimsoll.lab.experiment.load import (
     member_command,
     saturate,
 )
+from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.scenarios import ScenarioTraits, read_traits
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators.saturator import OnEvent

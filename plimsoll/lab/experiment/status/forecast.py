@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from plimsoll.lab.clones import find_driver
-from plimsoll.lab.experiment.design import Design, PlannedRun, preconditioned_rigs
+from plimsoll.lab.experiment.design import Design, preconditioned_rigs
+from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.volumes import is_finished
 from plimsoll.lab.fileio.measure import BenchCases, written_bytes
 from plimsoll.lab.fileio.precondition import WINDOW, PreconditionSettings

@@ -18,7 +18,8 @@ from pydantic import BaseModel, Field
 from plimsoll.analysis.statistics.percentiles import NEVER_US, Microseconds
 from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.common.errors import RunDirectoryError
-from plimsoll.lab.experiment.design import PlannedRun, Variant
+from plimsoll.lab.experiment.design import Variant
+from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.find import is_run, subfolders
 from plimsoll.rundir.names import HOST_FILE, REQUESTS_FILE
