@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.compare.comparison import LOOKS_FILE
+from plimsoll.analysis.compare.looks import LOOKS_FILE
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.rundir.check import records_sha256
 from plimsoll.rundir.read import RunDirectory
@@ -110,6 +110,7 @@ def test_nothing_is_decided_on_false_runs(
     write_both(tmp_path, ratio)
     assert compare_json(tmp_path, TAIL)["verdict"] == verdict, "without the fault"
     (tmp_path / LOOKS_FILE).unlink()
+    shutil.rmtree(tmp_path / ".state")
     spoil(tmp_path)
     found = compare_json(tmp_path, TAIL)
     assert found["exit"] == 3, what
