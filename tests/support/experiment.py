@@ -52,7 +52,7 @@ def requests(seed: int, per_s: float, share: float, stall_ms: float, warmup_s: f
     return table[np.argsort(table["due_ns"] + table["total_us"].astype("i8") * 1000, kind="stable")]
 
 
-def facts_of_host(rotational: bool) -> dict[str, Any]:
+def facts_of_host(rotational: bool, dataset: str = "tank/site") -> dict[str, Any]:
     return {
         "kernel": "6.1.0-18",
         "cpu": "A processor",
@@ -64,7 +64,7 @@ def facts_of_host(rotational: bool) -> dict[str, Any]:
                 "scheduler": "mq-deadline" if rotational else "none",
             }
         ],
-        "datasets": [{"dataset": "tank/site", "properties": {"recordsize": "128K"}, "compress_ratio": 1.4}],
+        "datasets": [{"dataset": dataset, "properties": {"recordsize": "128K"}, "compress_ratio": 1.4}],
     }
 
 
@@ -114,7 +114,8 @@ def _write_one(
                 run.event(f"{saturator} bytes", t_ns=start_ns + second * 10**9, bytes_per_s=round(rate))
             run.event(saturator, phase="stop", t_ns=stop_ns, bytes=1 << 33)
         run.finish("complete")
-    storage = {"emulated": emulated, "clone": {"driver": "compose"}, "facts": facts_of_host(bool(emulated))}
+    read = facts_of_host(bool(emulated), f"tank/{backend}")
+    storage = {"emulated": emulated, "clone": {"driver": "compose"}, "facts": read}
     change(
         path,
         experiment={"name": experiment, "run": number[0], "of": number[1]},

@@ -27,6 +27,7 @@ from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identi
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import MUCH_TAKEN_MS, taken_ms_per_s
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
+from plimsoll.analysis.evidence.saturator import find_unequal_work, work_share
 from plimsoll.analysis.evidence.sides import OpenedSide, Order, Side, find_experiments
 from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
@@ -157,6 +158,9 @@ def _build_question(
     if contention:
         found_out.append(contention)
         doubts += [] if excuses else [contention]
+    unequal, is_less = _find_unequal_work(
+        (baseline.name, candidate.name), runs, gate, unit, alone=limit in ALONE
+    )
     question = Question(
         limit=limit,
         at_most=getattr(gate, limit),
@@ -166,8 +170,8 @@ def _build_question(
         in_blocks=blocks is not None,
         blocked=problems,
         notes=notes,
-        doubts=[each.sentence for each in doubts],
-        excuses=[contention.sentence] if contention and excuses else [],
+        doubts=[each.sentence for each in doubts] + (unequal if is_less else []),
+        excuses=([contention.sentence] if contention and excuses else []) + ([] if is_less else unequal),
         runs_of=gate.scenario,
     )
     return GateQuestion(gate, question, unit, stops, tuple(found_out))
@@ -257,6 +261,20 @@ def _find_contention(
     )
     names = tuple(run.name for run in runs[slower])
     return Finding(FindingKind.SHARED_MACHINE, text, names, gate.scenario), slower
+
+
+def _find_unequal_work(
+    sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate, unit: str, *, alone: bool
+) -> tuple[list[str], bool]:
+    """Return what to say of saturators that did not work alike, and whether the candidate's did less.
+
+    Disks with less to do beside the site serve it sooner: that may be a PASS of the candidate's, or a FAIL
+    beside the baseline's. A candidate that is slower with less, or as fast with more, is so by itself.
+    """
+    if alone or gate.metric_type.is_share or unit != "ms" or gate.phase in ("before", "after"):
+        return [], False
+    found = find_unequal_work(runs, sides, gate.scenario)
+    return ([found.sentence] if found else []), (work_share(*runs) or 1) < 1
 
 
 def _find_failing(
@@ -420,11 +438,7 @@ def _find_without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Itera
 
 
 def _find_circumstances(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side]) -> Iterator[Finding]:
-    """Yield that load came from several machines, that runs are not here, that a side is emulated."""
-    hosts = [run.directory.facts.host for side in sides for run in side.runs]
-    if len({(host.hostname, host.cpu) for host in hosts}) > 1:
-        text = "The load came from different machines, and a part of every response time is theirs."
-        yield Finding(FindingKind.OTHER_GENERATOR, text)
+    """Yield that runs are not here, that a side is emulated."""
     for part in find_experiments(opened):
         if missing := part.missing:
             which = ", ".join(map(str, missing[:_MOST_MISSING]))

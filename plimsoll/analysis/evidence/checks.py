@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from plimsoll.analysis.evidence.answers import log_findings, side_findings
+from plimsoll.analysis.evidence.facts import fact_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import (
     find_lateness,
@@ -21,10 +22,11 @@ from plimsoll.analysis.evidence.host_load import find_busier_side
 from plimsoll.analysis.evidence.poolwork import pool_findings
 from plimsoll.analysis.evidence.records import find_other_mix, find_other_records, record_findings
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
+from plimsoll.analysis.evidence.saturator import check_saturator, saturator_findings
 from plimsoll.analysis.evidence.sides import SLACK
-from plimsoll.analysis.evidence.storage import cache_findings, drive_findings, precondition_findings
+from plimsoll.analysis.evidence.storage import drive_findings, steadiness_findings
 from plimsoll.common.errors import Severity
-from plimsoll.common.units import counted, milliseconds, share, significant
+from plimsoll.common.units import counted, milliseconds, share
 from plimsoll.rundir.facts import ran_together
 from plimsoll.rundir.find import run_group
 from plimsoll.rundir.records import HEADER_BYTES
@@ -41,6 +43,7 @@ ANSWERS = frozenset(
 )
 _UNREAD_FRACTION = 0.01
 _RETRIED_FRACTION = 0.01
+_CLOCKS_APART_MS = 1000.0  # an hour after its last correction, NTP itself says hundreds
 _WAITED = 1.05  # times the p99.9 without waiting for one's own client, past which that wait is a doubt
 
 _Found = Iterator[tuple[FindingKind, str, str | None]]
@@ -54,7 +57,7 @@ def run_findings(run: MeasuredRun) -> Iterator[Finding]:
         *record_findings(run),
         *find_lateness(run),
         *find_shared_machine(run),
-        *_check_saturator(run),
+        *check_saturator(run),
         *([(FindingKind.TARGET_DIED, f"lost its target: {run.silence}.", None)] if run.silence else []),
         *_check_connections(run),
         *_check_parts(run),
@@ -87,8 +90,9 @@ def findings_of_sides(
         found += log_findings(runs, side, scenario)
     found += side_findings(baseline, candidate, scenario)
     found += load_findings([*baseline, *candidate], scenario)
-    found += cache_findings((baseline, candidate), names, scenario)
-    found += precondition_findings([*baseline, *candidate], scenario)
+    found += fact_findings((baseline, candidate), names, scenario)
+    found += saturator_findings((baseline, candidate), names, scenario)
+    found += steadiness_findings([*baseline, *candidate], scenario)
     found += drive_findings([*baseline, *candidate], scenario)
     found += lag_findings(baseline, candidate, scenario)
     found += find_other_mix(baseline, candidate, scenario)
@@ -176,23 +180,6 @@ def _check_records(run: MeasuredRun) -> _Found:
         yield FindingKind.OTHER_RECORDS, text, None
 
 
-def _check_saturator(run: MeasuredRun) -> _Found:
-    busy, phases = run.saturation, run.directory.facts.phases
-    if busy and busy.error:
-        text = f"had idle disks from then on when {busy.name} gave up ({busy.error.rstrip('.')})."
-        yield FindingKind.SATURATOR_GAVE_UP, text, None
-    elif busy and busy.stop_ns is None and phases and phases.during_s is not None:
-        text = f"has no end of {busy.name}, though its phase had one."
-        yield FindingKind.SATURATOR_GAVE_UP, text, None
-    if busy and busy.retries:
-        why = busy.retries[0].rstrip(".")
-        text = (
-            f"had {busy.name} fail and begin again {counted(len(busy.retries), 'time')} "
-            f"({significant(busy.idle_s, 2)} of {significant(busy.length_s, 2)} s without load): {why}."
-        )
-        yield FindingKind.SATURATOR_RETRIED, text, None
-
-
 def _check_connections(run: MeasuredRun) -> _Found:
     summary, sent = run.directory.summary, run.directory.requests.count
     if summary and summary.requests.retried > _RETRIED_FRACTION * sent:
@@ -221,6 +208,12 @@ def _check_parts(run: MeasuredRun) -> _Found:
             if remark.level is Severity.BAD:
                 yield FindingKind.MERGED_BADLY, f"was merged from shards that do not fit: {remark.text}", None
                 break
+        doubts = [remark.text for remark in facts.merged.says if remark.level is Severity.WARN]
+        if (apart_ms := facts.merged.clock_error_ms or 0) > _CLOCKS_APART_MS:
+            doubts.append(f"The instances' clocks may differ by up to {milliseconds(apart_ms)}.")
+        if doubts:
+            text = f"was merged from shards that may not fit: {' '.join(doubts)}"
+            yield FindingKind.MERGED_DOUBTFULLY, text, None
     if facts.from_log:
         yield FindingKind.FROM_LOG, "is not a load test: an access log says that this was served.", None
     unread, lines = (sum(getattr(log, key) or 0 for log in facts.logs) for key in ("failed", "lines"))

@@ -128,6 +128,17 @@ class FindingKind(Enum):
         "The saturator failed and had to begin again, so the disks were idle for a part of its phase.",
         "See in events.jsonl why it failed, then run it again, or take it out of the folder.",
     )
+    SATURATOR_IDLE = (
+        Severity.BAD,
+        "The saturator worked for less than three quarters of its phase, or moved nothing.",
+        "See in events.jsonl when it began, paused and ended, then run it again.",
+    )
+    SATURATOR_DIFFERS = (
+        Severity.NOTE,
+        "The saturator moved less than half as many bytes a second on one side, as a slower disk lets it. No "
+        "verdict on times is given that the side with less work may owe to that.",
+        "Give the saturator a rate that both sides reach.",
+    )
     TARGET_DIED = (
         Severity.BAD,
         "From some instant on, the target answered nothing any more.",
@@ -139,6 +150,11 @@ class FindingKind(Enum):
         "Merge the shares first: plimsoll merge.",
     )
     MERGED_BADLY = (Severity.BAD, "The merged shards do not fit together.", "Run all instances again.")
+    MERGED_DOUBTFULLY = (
+        Severity.WARN,
+        "The merged shards may not fit together: their clocks, or their common start, are in doubt.",
+        "Keep the instances' clocks in step (NTP), and give them one start (--start-at).",
+    )
     UNREAD_LOG = (
         Severity.WARN,
         "Over 1 % of the log's lines could not be read, so the load was less than the visitors'.",
@@ -177,6 +193,33 @@ class FindingKind(Enum):
         Severity.WARN,
         "Some runs do not say what shaped their load.",
         "Run both sides with one version.",
+    )
+    MIXED_SIDE = (
+        Severity.BAD,
+        "The runs of one side were of different targets, disks, pools, folders or machines.",
+        "Compare runs that were made alike: take the others out of the folder.",
+    )
+    ONE_STORAGE = (
+        Severity.BAD,
+        "Both sides lay on one disk, in one pool and folder, though they are called differently.",
+        "See in lab.yml on which disk each backend is, and run it again.",
+    )
+    OTHER_CONNECTIONS = (
+        Severity.BAD,
+        "The answers came in another way: HTTP/2, TLS or connections that are kept open in some runs only.",
+        "Load both sides over the same protocol, and let both servers, and what is before them, keep "
+        "connections open.",
+    )
+    OTHER_CIRCUMSTANCES = (
+        Severity.WARN,
+        "Something else than the storage under test is not the same in all runs: a kernel, a version, a "
+        "property of a dataset, the way to the server.",
+        "Make it the same, or say beside the verdict why it does not matter.",
+    )
+    UNKNOWN_FACTS = (
+        Severity.WARN,
+        "What the lab writes down of storage, host or caches is missing on one side.",
+        "Run both sides by one experiment and one version.",
     )
     OTHER_CACHES = (
         Severity.BAD,

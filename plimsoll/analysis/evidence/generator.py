@@ -11,7 +11,6 @@ from plimsoll.common.units import counted, milliseconds, share
 from plimsoll.rundir.read import RunDirectory
 
 _OF_THE_PLACE = {"target", "connect_to", "backend", "repeat", "user", "imported_from"}
-_VERSIONS = "version"  # the ends of the keys that may matter, but need not
 _MOST_NAMED = 3
 _DIGITS = 12  # of a digest that is shown
 _LIMIT_LAG_MS = 1.0
@@ -41,14 +40,10 @@ def load_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Findin
         for key, values in differing([_load_circumstances(run) for run in runs])
         if key not in found
     }
-    versions = {key: values for key, values in found.items() if key.endswith(_VERSIONS)}
-    for kind, different in (
-        (FindingKind.OTHER_LOAD, {key: found[key] for key in found if key not in versions}),
-        (FindingKind.OTHER_VERSION, versions),
-    ):
-        if different:
-            text = f"The runs of {scenario} are not of one load: {_differences_text(different)} differ."
-            yield Finding(kind, text, names, scenario)
+    # Versions may matter, but need not: they are facts (evidence/facts.py).
+    if different := {key: values for key, values in found.items() if not key.endswith("version")}:
+        text = f"The runs of {scenario} are not of one load: {_differences_text(different)} differ."
+        yield Finding(FindingKind.OTHER_LOAD, text, names, scenario)
 
 
 def load_facts(run: MeasuredRun) -> dict[str, Any]:

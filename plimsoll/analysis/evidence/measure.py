@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.analysis.evidence.run import JUDGED, WHOLE, DetailedRun, MeasuredRun, RunPhase, RunStatistics
+from plimsoll.analysis.evidence.run import (
+    JUDGED,
+    WHOLE,
+    Connections,
+    DetailedRun,
+    MeasuredRun,
+    RunPhase,
+    RunStatistics,
+)
 from plimsoll.analysis.evidence.traits import TraitCollector
 from plimsoll.analysis.statistics.binomial import clustering, upper_bound_ms
 from plimsoll.analysis.statistics.measures import (
@@ -39,7 +47,7 @@ from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.check import RecordSum, Silence
 from plimsoll.rundir.events import Measures, Saturation, saturation
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import CLIENT_QUEUED, TIMEOUT, Records
+from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, REUSED, TIMEOUT, TLS, Records
 
 _LATEST_MS = 0xFFFF_FFFF  # 49 days
 
@@ -106,6 +114,8 @@ def measure_in_detail(
         service_p50_ms=figures.samples["service"].percentile_ms(PERCENTILES["p50"]),
         damaged_measures=damaged_measures(directory.events),
         traits=observed.traits,
+        connections=observed.connections,
+        last_due_ns=observed.last_due_ns,
         statistics=figures.condensed(),
     )
 
@@ -141,12 +151,19 @@ class Observer:
         self._directory, self._answers, self._silence = directory, AnswerCounter(), Silence()
         self._sum = RecordSum() if sum_records else None
         self._traits = TraitCollector(directory)
+        self._connections, self._last_due_ns = Connections(), 0
 
     def observe(self, block: Records, counted: CountedRequests) -> None:
         """Take the next block of records, and what counts of it."""
         self._answers.add(counted)
         self._silence.take_all(block)
         self._traits.add(block)
+        flags = block["flags"][block["error"] == 0]
+        kinds = (int(np.count_nonzero(flags & kind)) for kind in (REUSED, HTTP2, TLS))
+        self._connections = Connections(
+            *(one + more for one, more in zip(self._connections, (len(flags), *kinds), strict=True))
+        )
+        self._last_due_ns = max(self._last_due_ns, int(block["due_ns"].max(initial=0)))
         if self._sum:
             self._sum.add(block)
 
@@ -161,6 +178,8 @@ class Observer:
             silence=self._silence.finding(),
             records_sha256=self._sum.hexdigest() if self._sum else None,
             traits=self._traits.traits(),
+            connections=self._connections,
+            last_due_ns=self._last_due_ns,
         )
 
 

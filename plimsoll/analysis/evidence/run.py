@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
 from plimsoll.analysis.evidence.poolwork import PoolWork, read_pool_work
 from plimsoll.analysis.evidence.traits import RecordTraits
@@ -38,6 +39,15 @@ class RunPhase:
     kept: KeptRequests | None = field(default=None, compare=False, repr=False)
 
 
+class Connections(NamedTuple):
+    """How many whole responses came, and over which connections: kept open, of HTTP/2, encrypted."""
+
+    answers: int = 0
+    reused: int = 0
+    http2: int = 0
+    tls: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
     """One run, measured. Names and texts are hostile.
@@ -57,6 +67,8 @@ class MeasuredRun:
     damaged_measures: frozenset[str] = frozenset()
     night: str = ""
     traits: RecordTraits | None = field(default=None, repr=False)
+    connections: Connections = field(default_factory=Connections)
+    last_due_ns: int = 0
 
     @cached_property
     def name(self) -> str:

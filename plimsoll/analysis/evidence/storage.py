@@ -22,7 +22,7 @@ _TRIMS = ("enabled", "enabled-runtime", "static", "linked")
 Value = str | int | float | bool | None
 _Found = Iterator[tuple[FindingKind, str]]
 # Names differ between any two backends and change nothing.
-_NAMES = {"device", "pool", "dataset", "devices"}
+_NAMES = {"device", "serial", "pool", "dataset", "devices"}
 _COLD = ("cold", "default")  # by default caches are emptied too, as far as that touches nobody else's
 _OF_ONE = re.compile(r"(disks|datasets)\.(.+)\.([a-z0-9_]+)")
 
@@ -225,38 +225,29 @@ def tuned(tuning: Sequence[TunedValue]) -> dict[str, str]:
     return found
 
 
-def precondition_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Finding]:
-    """Yield whether volumes were not steady, or some were filled and overwritten otherwise than others."""
+def steadiness_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Finding]:
+    """Yield which runs began on a volume that was not steady yet."""
     known = [(run, one.precondition) for run in runs if (one := run.directory.facts.storage)]
     restless = tuple(run.name for run, said in known if said and said.steady is False)
     if restless:
         text = f"{scenario}: the volume was not steady yet when {listed(restless)} began."
         yield Finding(FindingKind.NOT_STEADY, text, restless, scenario)
-    ways = {said and (said.fill_percent, said.block_bytes, said.threads) for _, said in known}
-    if len(ways) > 1:
-        text = f"{scenario}: the volumes were not filled and overwritten alike before the runs."
-        yield Finding(FindingKind.OTHER_PRECONDITION, text, tuple(run.name for run, _ in known), scenario)
 
 
-def cache_findings(
-    sides: Sequence[Sequence[MeasuredRun]], names: Sequence[str], scenario: str
-) -> Iterator[Finding]:
-    """Yield whether the runs of sides that are called `names` (hostile) began with unlike caches.
-
-    Runs that say nothing of their caches are left out.
-    """
-    found = [_cache_states(runs) for runs in sides]
-    if len({"cold" if state in _COLD else state for states in found for state in states}) < 2:
-        return
-    said = [f"{name} {' and '.join(states)}" for name, states in zip(names, found, strict=True) if states]
-    text = f"{scenario}: the runs did not begin with the same caches: {listed(said)}."
-    yield Finding(FindingKind.OTHER_CACHES, text, tuple(run.name for runs in sides for run in runs), scenario)
+def overwritten(storage: Storage | None) -> str | None:
+    """Return how a volume was filled and overwritten before the runs; None where nothing is known of it."""
+    if storage is None:
+        return None
+    if (said := storage.precondition) is None:
+        return "left as it was"
+    return f"{said.fill_percent} % full, {said.threads} threads, blocks of {said.block_bytes} B"
 
 
-def _cache_states(runs: Sequence[MeasuredRun]) -> list[str]:
-    """Return the states of the caches (hostile) at the start of `runs`, each once."""
-    storages = (run.directory.facts.storage for run in runs)
-    return list(dict.fromkeys(one.cache.state for one in storages if one and one.cache))
+def cache_state(storage: Storage) -> str | None:
+    """Return the state of the caches (hostile) when a run began; None where nothing is known of them."""
+    if storage.cache is None:
+        return None
+    return "cold" if storage.cache.state in _COLD else storage.cache.state
 
 
 def differing(facts: Sequence[object], expected: Collection[str] = ()) -> list[tuple[str, tuple[Value, ...]]]:
@@ -266,28 +257,30 @@ def differing(facts: Sequence[object], expected: Collection[str] = ()) -> list[t
     `expected` are keys that should differ, or may: `disks` stands for everything below it, and
     `disks.scheduler` for that of each disk.
     """
-    flat: list[Mapping[str, Value]] = [dict(_flat(each)) for each in facts]
+    known: list[Mapping[str, Value]] = [dict(flat(each)) for each in facts]
     found = []
-    for key in dict.fromkeys(key for each in flat for key in each):
-        values = tuple(each.get(key) for each in flat)
-        if any(value != values[0] for value in values) and not _is_beneath(key, expected):
+    for key in dict.fromkeys(key for each in known for key in each):
+        values = tuple(each.get(key) for each in known)
+        if any(value != values[0] for value in values) and not is_beneath(key, expected):
             found.append((key, values))
     return found
 
 
-def _flat(value: object, key: str = "") -> Iterator[tuple[str, Value]]:
+def flat(value: object, key: str = "") -> Iterator[tuple[str, Value]]:
+    """Yield each value with its key, such as `disks.1.scheduler`, without names of disks and datasets."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name not in _NAMES:
-                yield from _flat(inner, f"{key}.{name}" if key else str(name))
+                yield from flat(inner, f"{key}.{name}" if key else str(name))
     elif isinstance(value, list):
         for place, inner in enumerate(value, start=1):
-            yield from _flat(inner, f"{key}.{place}")
+            yield from flat(inner, f"{key}.{place}")
     elif value is None or isinstance(value, str | int | float | bool):
         yield key, value
 
 
-def _is_beneath(key: str, expected: Collection[str]) -> bool:
+def is_beneath(key: str, expected: Collection[str]) -> bool:
+    """Return whether a key is one of `expected`, or below it, with or without the places in lists."""
     without_places = ".".join(part for part in key.split(".") if not part.isdigit())
     return any(
         shown == given or shown.startswith(f"{given}.")

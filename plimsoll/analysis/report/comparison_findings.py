@@ -1,32 +1,28 @@
 """What is doubtful, missing or unfinished among several runs: findings, each with its remedy."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.evidence.answers import Tries, measure_finding, side_findings
 from plimsoll.analysis.evidence.checks import identity_findings
+from plimsoll.analysis.evidence.facts import fact_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import ARC_HITS
+from plimsoll.analysis.evidence.saturator import saturator_findings
 from plimsoll.analysis.evidence.sides import SLACK
-from plimsoll.analysis.evidence.storage import (
-    cache_findings,
-    described,
-    differing,
-    drive_findings,
-    precondition_findings,
-)
+from plimsoll.analysis.evidence.storage import drive_findings, steadiness_findings
 from plimsoll.analysis.page.section import Section
 from plimsoll.analysis.report.measured_run import ReportRun
-from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns, storages_by_backend
+from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.windows import PHASES
 from plimsoll.common.errors import RunDirectoryError, Severity, gravest_first
 from plimsoll.common.files import read_regular_lines
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted, listed, milliseconds
-from plimsoll.rundir.facts import Storage, ran_together
+from plimsoll.rundir.facts import ran_together
 from plimsoll.rundir.find import is_group_folder, is_run, subfolders
 from plimsoll.rundir.names import (
     EVENTS_FILE,
@@ -37,7 +33,7 @@ from plimsoll.rundir.names import (
     RUNS_FOLDER,
 )
 
-_MOST_KEYS, _MOST_NAMED = 5, 8
+_MOST_NAMED = 8
 _OF_ALL = (  # said of the comparison too
     FindingKind.SATURATOR_GAVE_UP,
     FindingKind.SATURATOR_RETRIED,
@@ -60,7 +56,6 @@ def check_comparison(
     found += _evidence(scenarios)
     found += _different_scenarios(scenarios)
     found += [finding for scenario in scenarios for finding in _few_repeats(scenario)]
-    found += _moving_facts(storages_by_backend(runs))
     found += [
         Finding(Severity.WARN, f"{repeat.run.label}: without the observers' counters: {repeat.trouble}")
         for scenario in figures
@@ -126,8 +121,10 @@ def _evidence(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
     for scenario in scenarios:
         named = scenario.named
         every = [backend.runs for backend in named]
-        found += cache_findings(every, [backend.called for backend in named], scenario.name)
-        found += precondition_findings([run for runs in every for run in runs], scenario.name)
+        called = [backend.called for backend in named]
+        found += fact_findings(every, called, scenario.name)
+        found += saturator_findings(every, called, scenario.name)
+        found += steadiness_findings(scenario.runs, scenario.name)
         found += drive_findings(scenario.runs, scenario.name)
         for other in named[1:]:
             sides = [named[0].runs, other.runs]
@@ -181,20 +178,6 @@ def _few_repeats(scenario: ScenarioRuns) -> list[Finding]:
         "storage or to this one run is unknown. Repeat it at least four times."
     )
     return [Finding(Severity.WARN, text)]
-
-
-def _moving_facts(storages: Mapping[str, Sequence[Storage]]) -> list[Finding]:
-    found = []
-    for backend, each in storages.items():
-        facts = [{**described(storage), "clone": None} for storage in each]
-        # How well data compress changes with what a run writes, and so does what drives count.
-        keys = [key for key, _ in differing(facts, expected=("datasets.compress_ratio", "disks.drive"))]
-        if keys:
-            shown = ", ".join(keys[:_MOST_KEYS]) + (" and more" if len(keys) > _MOST_KEYS else "")
-            found.append(
-                Finding(Severity.WARN, f"{backend} was not the same in all its runs: {shown} changed.")
-            )
-    return found
 
 
 def check_controls(runs: Sequence[ReportRun]) -> list[Finding]:

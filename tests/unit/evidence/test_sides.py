@@ -198,7 +198,7 @@ DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
     ("one side after the other", _one_after_the_other, "All runs of the baseline came first"),
     (
         "two at the same time",
-        lambda p: change(runs_of(p)[0], ended_at=instant(9), target={"url": "http://another"}),
+        lambda p: change(runs_of(p)[0], ended_at=instant(9), target={"url": "http://127.0.0.1:8080/"}),
         "had ended: they disturbed",
     ),
     (
@@ -213,12 +213,12 @@ DOUBTFUL: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "another generator",
         lambda p: change(runs_of(p)[0], host={"hostname": "elsewhere"}),
-        "The load came from different machines",
+        "the load came from different machines: hostname (nvme elsewhere / generator)",
     ),
     (
         "another version of it",
         lambda p: change(runs_of(p)[0], program={"name": "replay", "version": "9"}),
-        "not of one load: program_version (0.1.0 / 9) differ",
+        "programs had different versions: version (nvme 9 / 0.1.0)",
     ),
     (
         "runs that are still to come",

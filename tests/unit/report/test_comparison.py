@@ -249,7 +249,7 @@ def test_a_difference_in_tuning_is_shown_as_what_lab_yml_set(tmp_path: Path) -> 
 
 def test_a_tuning_that_is_not_the_same_in_all_runs_of_a_backend_is_a_finding(tmp_path: Path) -> None:
     _tuned(write_experiment(tmp_path)[0], ("vm.swappiness", "60", "10"))
-    assert "nvme-mirror was not the same in all its runs: tuning.vm.swappiness changed." in text_of(
+    assert "not tuned alike in all its runs: nvme-mirror vm.swappiness 10 / as it was." in text_of(
         make_report([tmp_path])
     )
 

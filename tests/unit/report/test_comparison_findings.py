@@ -158,7 +158,7 @@ KINDS: list[tuple[str, Spoil, str]] = [
     (
         "the host changed between two runs",
         lambda run: change(run, storage={"facts": {"kernel": "6.2"}}),
-        "nvme-mirror was not the same in all its runs: kernel",
+        "more than the storage differs: kernel (nvme-mirror 6.2 / 6.1.0-18)",
     ),
     (
         "all is warm-up",
