@@ -128,7 +128,7 @@ def _run_identity(run: MeasuredRun) -> str:
 def remember_look(look: DecisionLook, folder: Path) -> tuple[KnownLooks, list[str]]:
     """Remember a look in the folder of the candidate's runs, and by the user, and return what is known of it.
 
-    Each of both places is told what the other knows of these runs. What is returned too is why one of them
+    Each of both places learns what the other knows of these runs. What is returned too is why one of them
     cannot be used. Raises RunDirectoryError of a damaged file beside the runs.
     """
     if folder.name == RUNS_FOLDER:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun
-from plimsoll.analysis.evidence.traits import SLOT_NS, RecordTraits
+from plimsoll.analysis.evidence.traits import NO_TIME, SLOT_NS, RecordTraits
 from plimsoll.common.units import counted, milliseconds, percent, significant
 from plimsoll.rundir.facts import REPLAY
 
@@ -61,7 +61,9 @@ def record_findings(run: MeasuredRun) -> _Found:
         yield FindingKind.HIDDEN_REQUESTS, text, None
     if is_replay and not facts.merged:
         yield from _find_wrong_clock(run, traits)
-    impossible = {what: count for what, count in traits.impossible.items() if count}
+    impossible = {
+        what: count for what, count in traits.impossible.items() if what != NO_TIME or not traits.has_whole_ms
+    }
     if impossible and not facts.from_log and max(impossible.values()) > _MISSING * traits.records:
         what = max(impossible, key=lambda each: impossible[each])
         text = f"has {counted(impossible[what], 'record')} of requests that {what}."

@@ -16,6 +16,7 @@ _SAMPLE = 1 << 14  # records of each run, the first ones
 _SAMPLED = ("line", "due_ns", "total_us", "route", "logged_bytes")
 _COARSE_US = 1000
 _LEAST_SAMPLED = 200
+NO_TIME = "took no time"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class RecordTraits:
             return None
         step = int(np.median(np.diff(values)))
         return step if step > _COARSE_US else None
+
+    @property
+    def has_whole_ms(self) -> bool:
+        """True where times were noted in whole milliseconds, so that 0 is less than one of them."""
+        return bool(self.sample) and not (self.sample["total_us"] % 1000).any()
 
     @property
     def commonest_line(self) -> float:
@@ -81,7 +87,7 @@ class TraitCollector:
             self._end_ns, int((due_ns + (lag_us.astype(np.int64) + total_us) * 1000).max(initial=0))
         )
         for what, wrong in (
-            ("took no time", (total_us == 0) & (error == 0)),
+            (NO_TIME, (total_us == 0) & (error == 0)),
             ("had their first byte after their last", ttfb_us > total_us),
             ("are of a kind that has no name", route >= max(self._names[0], 1)),
             ("failed in a way that has no name", error >= max(self._names[1], 1)),

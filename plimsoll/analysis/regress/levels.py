@@ -7,7 +7,7 @@ So what it finds is tested again: a t test of a linear model, with the degrees o
 an autoregressive series (Bartlett 1946), against a limit that was chosen by simulation (docs/statistics.md).
 
 In that model each stretch has a level, and each day of the week an effect of its own. Both are estimated
-together, so that a step is no part of the effects that its own nights are judged by.
+together, so that a step is not part of the effects that its own nights are judged by.
 """
 
 import math

@@ -33,7 +33,6 @@ def check_run(run: ReportRun) -> list[Finding]:
         *((one.level, one.text) for one in (merged.says if merged else ())),
         *_events(run),
         *_host(run),
-        *_clock(run),
         *_names(run),
         *(_companions(run, together) if together else ()),
     ]
@@ -240,21 +239,6 @@ def _host(run: ReportRun) -> _Found:
             f"host.csv: only {within:,} of {counted(samples, 'sample')} lie within the run's "
             "own time: the clocks of the load generator and of the host disagree, so what the counters show "
             "did not happen when it seems. Keep both in step (NTP).",
-        )
-
-
-def _clock(run: ReportRun) -> _Found:
-    facts = run.directory.facts
-    if facts.started_at is None or facts.ended_at is None:
-        return
-    lasted_s = (facts.ended_at - facts.started_at).total_seconds()
-    if lasted_s < run.elapsed_s - _CLOCK_SLACK_S:
-        says = "that it ended before it began" if lasted_s < 0 else f"{seconds(lasted_s)}"
-        yield (
-            Severity.WARN,
-            f"By the clock's instants the run took {says}, by its requests {seconds(run.elapsed_s)}: the "
-            "clock was set meanwhile. Times are right (they come from another clock), the date and the place "
-            "among other runs may not be.",
         )
 
 

@@ -144,7 +144,7 @@ def extend_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
 
 
 def find_half_block(lab: Lab) -> str | None:
-    """Return that the last repeat is a half block, and the remedy; None where it is none."""
+    """Return that the last repeat is a half block, and the remedy; None where it is whole."""
     if lab.order != "blocks" or lab.repeats % 2 == 0 or count_variants(lab) < 2:
         return None
     return (
