@@ -113,6 +113,8 @@ def parse_limits(text: str) -> Limits:
         if found["errors"]:
             if number > 100:
                 raise ValueError(f"{word}: is more than all requests")
+            if number == 0:
+                raise ValueError(f"{word}: no number of runs shows that there are none: write errors=0.1%")
             errors = number / 100
         elif found["unit"] == "%":
             if number > _MOST_MORE_PERCENT:

@@ -132,6 +132,8 @@ def find_other_records(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
         if run.traits is not None and run.directory.status == "complete" and not facts.shard:
             loads.setdefault((run.scenario, facts.load.digest if facts.load else ""), []).append(run)
     for (_, digest), alike in loads.items():
+        if len(alike) < 2:
+            continue
         facts = alike[0].directory.facts
         if digest and facts.own_scenario == REPLAY and facts.loop == "open" and not facts.from_log:
             yield from _find_other_schedules(alike)

@@ -42,9 +42,9 @@ class RecordTraits:
         """
         times = self.sample["total_us"] if self.sample else np.zeros(0, dtype=np.uint32)
         values, counts = np.unique(times, return_counts=True)
-        if len(times) < _LEAST_SAMPLED or len(values) < 4 or np.median(counts) < 2:
+        if len(times) < _LEAST_SAMPLED or len(values) < 4 or _median(counts) < 2:
             return None
-        step = int(np.median(np.diff(values)))
+        step = _median(np.diff(values))
         return step if step > _COARSE_US else None
 
     @property
@@ -110,3 +110,8 @@ class TraitCollector:
             self._arrivals,
             {} if sample is None else {name: np.ascontiguousarray(sample[name]) for name in _SAMPLED},
         )
+
+
+def _median(values: NDArray[np.integer[Any]]) -> int:
+    """Return the upper median; numpy's own loads masked arrays, for a tenth of a report's time."""
+    return int(np.sort(values)[len(values) // 2])

@@ -33,6 +33,7 @@ def check_run(run: ReportRun) -> list[Finding]:
         *((one.level, one.text) for one in (merged.says if merged else ())),
         *_events(run),
         *_host(run),
+        *_clock(run),
         *_names(run),
         *(_companions(run, together) if together else ()),
     ]
@@ -239,6 +240,16 @@ def _host(run: ReportRun) -> _Found:
             f"host.csv: only {within:,} of {counted(samples, 'sample')} lie within the run's "
             "own time: the clocks of the load generator and of the host disagree, so what the counters show "
             "did not happen when it seems. Keep both in step (NTP).",
+        )
+
+
+def _clock(run: ReportRun) -> _Found:
+    facts = run.directory.facts
+    if facts.started_at and facts.ended_at and facts.ended_at < facts.started_at:
+        yield (
+            Severity.WARN,
+            "By the clock on the wall the run ended before it began: the clock was set meanwhile. Times are "
+            "right (they come from another clock), the date and the place among other runs may not be.",
         )
 
 

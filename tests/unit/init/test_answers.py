@@ -76,7 +76,7 @@ LIMITS = [
     ("a bound", "800ms", Limits(None, 800.0)),
     ("a bound in seconds", "1.5s", Limits(None, 1500.0)),
     ("all three, with commas", "25%, 2s, errors=0.5%", Limits(1.25, 2000.0, 0.005)),
-    ("no more errors at all", "0% errors=0%", Limits(1.0, None, 0.0)),
+    ("no slower at all", "0%", Limits(1.0)),
 ]
 NO_LIMITS = [
     ("nothing", "", "write how much slower"),
@@ -85,6 +85,7 @@ NO_LIMITS = [
     ("a factor", "1.1x", "1.1x: is not a limit"),
     ("errors in time", "10% errors=5ms", "errors=5ms: is not a limit"),
     ("more errors than requests", "10% errors=101%", "is more than all requests"),
+    ("no more errors at all", "10% errors=0%", "no number of runs shows that there are none"),
     ("no time", "0ms", "no response takes zero time"),
     ("a hundred times as slow", "10000%", "allows over ten times"),
     ("less than nothing", "-5%", "-5%: is not a limit"),

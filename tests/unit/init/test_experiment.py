@@ -51,7 +51,7 @@ ROWS = [
         answered(name="2026", disks=(Disk("1", "/a"), Disk("no", "/b"))),
         None,
     ),
-    ("an absolute bound", answered(limits=Limits(None, 800.0, 0.0)), "zfs-send"),
+    ("an absolute bound", answered(limits=Limits(None, 800.0, 0.01)), "zfs-send"),
     ("both bounds", answered(limits=Limits(1.1, 800.0)), "zfs-send"),
 ]
 

@@ -215,8 +215,8 @@ def brute(paths: list[Path], phase: str, q: float) -> float | None:
     values = []
     for path in paths:
         run = RunDirectory.open(path)
-        for row in load_records(run.path).tolist():
-            due_ns, lag_us, total_us, flags = row[0], row[1], row[6], row[-1]
+        records = load_records(run.path)
+        for due_ns, lag_us, total_us, flags in records[["due_ns", "lag_us", "total_us", "flags"]].tolist():
             if flags & 8:
                 continue
             found = "before" if due_ns < START_NS else "during" if due_ns < STOP_NS else "after"
