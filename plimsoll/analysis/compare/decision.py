@@ -36,6 +36,10 @@ Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 _LOGS = ("at_most_ratio", "at_most_ms")
 ALONE = ("at_most_ms", "at_most_share", "at_most_share_of_runs")
 _ROUNDED = 1e-12
+_LATE = (
+    "The load generator was late, and the verdict depends on it: had it sent every request of one side in "
+    "time, it could be another. Use a lower rate, or a quieter machine for the generator."
+)
 BAD_RUNS = 0.1
 _Procedure = PermutationTest | BinomialTest | BoundTest
 # How many limits have an outcome, and what became of one, to readers without statistics.
@@ -57,7 +61,9 @@ class Question:
     `doubts` are reasons for which no PASS is given; they prevent no FAIL. `excuses` are reasons for which no
     FAIL is given; they prevent no PASS. `runs_of`: questions of one name have the same runs, in the same
     order. `in_blocks`: they come block by block, two a side in each. Where the figure is at its bound, more
-    than the share `bad_runs` of all runs have to break the limit for a FAIL.
+    than the share `bad_runs` of all runs have to break the limit for a FAIL. `prompt` are both sides' values
+    without the time by which the generator was late: the other end of what they may be. A FAIL has to stand
+    where that favours the candidate, a PASS where it favours the baseline.
     """
 
     limit: Limit
@@ -70,6 +76,7 @@ class Question:
     doubts: Sequence[str] = ()
     excuses: Sequence[str] = ()
     runs_of: str | None = None
+    prompt: tuple[Sequence[float], Sequence[float]] | None = None
     in_blocks: bool = False
     bad_runs: float = BAD_RUNS
 
@@ -96,6 +103,16 @@ class Question:
             and (self.is_absolute or not any(self.baseline))
             and 2 * sum(value == 0 for value in self.candidate) >= len(self.candidate)
         )
+
+    @property
+    def at_best(self) -> "Question":
+        """The same at the end of all lateness that favours the candidate: its FAIL stands there, or not."""
+        return self if self.prompt is None else replace(self, candidate=self.prompt[1], prompt=None)
+
+    @property
+    def at_worst(self) -> "Question":
+        """The same at the other end, where its PASS has to stand."""
+        return self if self.prompt is None else replace(self, baseline=self.prompt[0], prompt=None)
 
     def procedure(self, alpha: float) -> _Procedure:
         """Return the values on that scale."""
@@ -174,7 +191,7 @@ def decide(questions: Sequence[Question], confidence: float, look: int | None = 
     for each, family in zip(asked, families, strict=True):
         members[family].append(each)
     for gates in members.values():
-        _adjust_family([each for each in gates if isinstance(each.evidence, Evidence)], now / count)
+        _adjust_family([each for each in gates if isinstance(each.at_best, Evidence)], now / count)
     tested = [at for at, family in enumerate(families) if family is not None]
     adjusted = adjust_by_holm([asked[at].p_adjusted for at in tested], [families[at] for at in tested])
     for at, p in zip(tested, adjusted, strict=True):
@@ -234,7 +251,7 @@ def _adjust_family(family: Sequence["_GateTest"], alpha: float) -> None:
     """Adjust p of FAIL for all gates of one family; `alpha` is what they may spend together."""
     if not family:
         return
-    evidence = [each.evidence for each in family if isinstance(each.evidence, Evidence)]
+    evidence = [each.at_best for each in family if isinstance(each.at_best, Evidence)]
     shifts = [each.question.threshold for each in family]
     p_values, levels = step_down(evidence, shifts), levels_of_each(evidence, shifts, alpha)
     for each, p, level in zip(family, p_values, levels, strict=True):
@@ -262,6 +279,8 @@ class _GateTest:
     least: float
     compared: _Procedure | None = None
     evidence: Evidence | BinomialTest | BoundTest | None = None
+    at_best: Evidence | BinomialTest | BoundTest | None = None
+    at_worst: Evidence | BinomialTest | BoundTest | None = None
     p_pass: float = field(default=1.0, init=False)
     p_fail: float = field(default=1.0, init=False)
     p_adjusted: float = field(default=1.0, init=False)
@@ -272,9 +291,12 @@ class _GateTest:
         if self.question.blocked:
             return
         self.compared = self.question.procedure(self.least)
-        self.evidence = self.compared.evidence()
-        self.p_pass = self.evidence.p_below(self.question.threshold)
-        self.p_fail = self.p_adjusted = self.evidence.p_above(self.question.threshold)
+        self.evidence = self.at_best = self.at_worst = self.compared.evidence()
+        if self.question.prompt is not None:
+            self.at_best = self.question.at_best.procedure(self.least).evidence()
+            self.at_worst = self.question.at_worst.procedure(self.least).evidence()
+        self.p_pass = self.at_worst.p_below(self.question.threshold)
+        self.p_fail = self.p_adjusted = self.at_best.p_above(self.question.threshold)
 
     def verdict(self, errors: _Errors) -> Verdict:
         question, evidence, compared = self.question, self.evidence, self.compared
@@ -304,10 +326,14 @@ class _GateTest:
         if isinstance(evidence, BoundTest):
             p_fail = self.p_fail if evidence.bad else None
             return replace(verdict, p_fail=p_fail, p_fail_adjusted=p_fail and self.p_adjusted)
+        best, worst = (
+            evidence if each is None or isinstance(each, BoundTest) else each
+            for each in (self.at_best, self.at_worst)
+        )
         return replace(
             verdict,
-            lower=question.to_display(evidence.lower(errors.interval)),
-            upper=question.to_display(evidence.upper(errors.interval)),
+            lower=question.to_display(best.lower(errors.interval)),
+            upper=question.to_display(worst.upper(errors.interval)),
             p_pass=self.p_pass,
             p_fail=self.p_fail,
             p_fail_adjusted=self.p_adjusted,
@@ -346,6 +372,8 @@ class _GateTest:
             return list(self.question.doubts)
         if self.question.excuses and self.p_adjusted <= alpha:
             return list(self.question.excuses)
+        if self._is_for_lateness(evidence, alpha):
+            return [_LATE]
         side = "" if self.question.is_absolute else " a side"
         why = self._explain_spread(compared, evidence, alpha, side)
         if more is not None:
@@ -357,6 +385,13 @@ class _GateTest:
             "How many more runs would decide cannot be said: it lies so near the limit that it may "
             f"take over {MOST_FORETOLD}{side}. Longer runs, a quieter machine or another limit would help.",
         ]
+
+    def _is_for_lateness(self, evidence: Evidence | BinomialTest | BoundTest, alpha: float) -> bool:
+        """Return whether the same figures would decide if the generator had sent every request in time."""
+        if self.question.prompt is None:
+            return False
+        threshold = self.question.threshold
+        return evidence.p_below(threshold) <= alpha or evidence.p_above(threshold) <= self.fail_level
 
     def _explain_spread(
         self, compared: _Procedure, evidence: Evidence | BinomialTest | BoundTest, alpha: float, side: str

@@ -25,7 +25,12 @@ from plimsoll.analysis.compare.routes import find_slower_routes
 from plimsoll.analysis.evidence.answers import Tries, measure_finding
 from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identity_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.evidence.generator import MUCH_TAKEN_MS, taken_ms_per_s
+from plimsoll.analysis.evidence.generator import (
+    MUCH_TAKEN_MS,
+    late_finding,
+    runs_with_known_lateness,
+    taken_ms_per_s,
+)
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.evidence.saturator import find_unequal_work, work_share
 from plimsoll.analysis.evidence.sides import OpenedSide, Order, Side, find_experiments
@@ -125,25 +130,18 @@ def _describe_phase(gate: Gate) -> str:
 def _build_question(
     baseline: Side, candidate: Side, gate: Gate, limit: Limit, found_bad: list[Finding], order: Order | None
 ) -> GateQuestion:
-    values: list[list[float]] = [[], []]
-    missing: list[str] = []
-    cut, notes = _cut_alike([*baseline.of(gate.scenario), *candidate.of(gate.scenario)], gate, limit)
-    for side, found in zip((baseline, candidate), values, strict=True):
-        for run in side.of(gate.scenario):
-            try:
-                found.append(value_of(run, gate, cut.get(id(run)), limit))
-            except NoFigureError as error:
-                missing.append(str(error))
+    runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
+    values, missing, notes = _read_values(runs, gate, limit)
+    prompt = None if missing else _read_values(_without_lateness(runs), gate, limit)[0]
     stops = tuple(each for each in found_bad if each.bars(gate.metric))
     problems = [*sentences([each.sentence for each in stops]), *sentences(missing)]
-    first, second = values
+    ends = [values, *([prompt] if prompt and prompt != values and not problems else [])]
     pairs, blocks = (order.pairs, order.blocks) if order and not problems else (None, None)
     if pairs is not None:
-        first, second = [first[at] for at, _ in pairs], [second[at] for _, at in pairs]
+        ends = [([one[at] for at, _ in pairs], [other[at] for _, at in pairs]) for one, other in ends]
     if blocks is not None:
-        first, second = [first[at] for at in blocks[0]], [second[at] for at in blocks[1]]
-    unit = _find_unit(gate, [*baseline.of(gate.scenario), *candidate.of(gate.scenario)])
-    runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
+        ends = [([one[at] for at in blocks[0]], [other[at] for at in blocks[1]]) for one, other in ends]
+    unit = _find_unit(gate, [*runs[0], *runs[1]])
     doubts = list(_find_stalls(runs, gate, (values[0], values[1]), unit))
     failures, bars = _find_failing((baseline.name, candidate.name), runs, gate)
     found_out = [*doubts, *([failures] if failures else [])]
@@ -164,8 +162,9 @@ def _build_question(
     question = Question(
         limit=limit,
         at_most=getattr(gate, limit),
-        baseline=first,
-        candidate=second,
+        baseline=ends[0][0],
+        candidate=ends[0][1],
+        prompt=ends[1] if len(ends) > 1 else None,
         is_paired=pairs is not None,
         in_blocks=blocks is not None,
         blocked=problems,
@@ -175,6 +174,34 @@ def _build_question(
         runs_of=gate.scenario,
     )
     return GateQuestion(gate, question, unit, stops, tuple(found_out))
+
+
+def _read_values(
+    runs: tuple[_Runs, _Runs], gate: Gate, limit: Limit
+) -> tuple[tuple[list[float], list[float]], list[str], tuple[str, ...]]:
+    """Return both sides' figures, why those that are missing are, and what to say of how they were cut."""
+    values: tuple[list[float], list[float]] = ([], [])
+    missing: list[str] = []
+    cut, notes = _cut_alike([*runs[0], *runs[1]], gate, limit)
+    for side, found in zip(runs, values, strict=True):
+        for run in side:
+            try:
+                found.append(value_of(run, gate, cut.get(id(run)), limit))
+            except NoFigureError as error:
+                missing.append(str(error))
+    return values, missing, notes
+
+
+def _without_lateness(runs: tuple[_Runs, _Runs]) -> tuple[_Runs, _Runs]:
+    """Return the runs as if their generator had sent every request when it was due."""
+    prompt = [
+        [
+            replace(run, phases={name: phase.prompt or phase for name, phase in run.phases.items()})
+            for run in side
+        ]
+        for side in runs
+    ]
+    return prompt[0], prompt[1]
 
 
 def _is_kept(values: Sequence[Sequence[float]], gate: Gate) -> bool:
@@ -352,9 +379,17 @@ def _find_of_scenario(
             yield Finding(FindingKind.UNREADABLE, text, (), scenario)
     names = (sides[0].name, sides[1].name)
     gated = {gate.metric for gate in gates.gates if gate.scenario == scenario}
+    carried = runs_with_known_lateness(baseline, candidate, gated)
+    late: set[str] = set()
     for finding in findings_of_sides(baseline, candidate, names):
+        if finding.kind is FindingKind.GENERATOR_LIMITED and carried.issuperset(finding.runs):
+            late.update(finding.runs)
+            continue
         idle = (finding.kind in ANSWERS and not gates.answers) or gated <= finding.spares
         yield replace(finding, demoted=True) if idle else finding
+    if late:
+        runs = [*baseline, *candidate]
+        yield late_finding([run for run in runs if run.name in late], len(runs), scenario)
     yield from _find_censored(sides, gates, scenario)
     yield from _find_few_runs(sides, gates, scenario, order)
     yield from _find_unequal_requests(scenario, [*baseline, *candidate])

@@ -107,6 +107,12 @@ class FindingKind(Enum):
         "Gates on percentiles that it does not reach are decided all the same.",
         "Use a lower speed or rate, or give the load generator a machine of its own.",
     )
+    GENERATOR_LATE = (
+        Severity.WARN,
+        "The load generator was late as under `generator-limited`, but by how much is known of each "
+        "request: a FAIL stands where that favours the candidate, a PASS where it favours the baseline.",
+        "Where a verdict depends on it, use a lower rate, or a quieter machine for the generator.",
+    )
     SHARED_MACHINE = (
         Severity.WARN,
         "Generator and server shared a machine, and took its processor from each other for 100 ms of each "

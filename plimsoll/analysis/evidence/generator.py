@@ -1,6 +1,7 @@
 """Whether the generator sent all runs the same load, on time, and kept no server waiting. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from statistics import median
 from typing import Any
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
@@ -15,6 +16,8 @@ _MOST_NAMED = 3
 _DIGITS = 12  # of a digest that is shown
 _LIMIT_LAG_MS = 1.0
 _LIMIT_FRACTION = 0.05
+_MOST_MOVED = 0.02
+_MUCH_LATER = 1.5
 _LAG_APART_MS = 0.5
 _LAG_APART_FRACTION = 0.025
 # Of all cores' time, and of each second: with more, who is slow is not known.
@@ -78,6 +81,37 @@ def percentiles_out_of_reach(run: MeasuredRun) -> frozenset[str]:
     return frozenset(name for name in JUDGED if not any(is_reached(name, phase) for phase in phases))
 
 
+def runs_with_known_lateness(
+    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], gated: Collection[str]
+) -> set[str]:
+    """Return the names of the runs whose response times are known at both ends, in spite of their lateness.
+
+    That holds while lateness is all that limited the generator, and while it sent the log's own load: of a
+    run, no more than 2 % of the requests went out in another 100 ms than that in which they were due. More
+    make bursts that the log does not have, and a server that waits for nothing else serves a burst late. It
+    holds for nobody where the sides were late by another time: where, at a gated percentile, every run of one
+    side was later than each of the other, by half in the medians.
+    """
+    runs = [*baseline, *candidate]
+    for name in {*JUDGED} & {*gated} or {JUDGED[0]}:
+        lags = [
+            [lag for run in side if (lag := run.phases[WHOLE].lag_ms.get(name)) is not None]
+            for side in (baseline, candidate)
+        ]
+        if all(lags):
+            early, late = sorted(lags, key=max)
+            if max(early) < min(late) and median(late) > _MUCH_LATER * median(early) + _LIMIT_LAG_MS:
+                return set()
+    known = {run.name for run in runs if _is_lateness_known(run)}
+    return known - {run.name for run in runs if not _is_lateness_known(run)}
+
+
+def _is_lateness_known(run: MeasuredRun) -> bool:
+    facts, moved = run.directory.facts, run.traits.moved if run.traits else 1.0
+    otherwise = facts.generator_limited and not (facts.generator_limited_reason or "").startswith(SENT_LATE)
+    return facts.loop == "open" and not facts.merged and not otherwise and moved <= _MOST_MOVED
+
+
 def find_lateness(run: MeasuredRun) -> _Found:
     """Yield that the generator limited a run, and by how much."""
     facts = run.directory.facts
@@ -87,19 +121,29 @@ def find_lateness(run: MeasuredRun) -> _Found:
     remedy = f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else None
     if facts.loop == "open":
         for name, phase in run.phases.items():
-            late = late_percentiles(phase)
-            if late:
-                shown = ", ".join(
-                    f"{milliseconds(phase.lag_ms[each])} of {milliseconds(phase.response_ms.least_ms(each))} "
-                    f"at {each}"
-                    for each in late[-2:]
-                )
+            if shown := _describe_lag(phase):
                 where = "" if name == WHOLE else f" {name} the saturator"
                 text = f"was limited by the load generator{where}: its own lag is {shown}."
                 yield FindingKind.GENERATOR_LIMITED, text, remedy
                 return
     if facts.generator_limited:
         yield FindingKind.GENERATOR_LIMITED, "was limited by the load generator.", remedy
+
+
+def late_finding(late: Sequence[MeasuredRun], of: int, scenario: str) -> Finding:
+    """Return that these of so many runs were sent late, though by how much is known of each request."""
+    shown = [(run, lag) for run in late for phase in run.phases.values() if (lag := _describe_lag(phase))]
+    such = f", {shown[0][0].name} by {shown[0][1]}" if shown else ""
+    text = f"{scenario}: {len(late)} of {counted(of, 'run')} were sent late{such}."
+    return Finding(FindingKind.GENERATOR_LATE, text, tuple(run.name for run in late), scenario)
+
+
+def _describe_lag(phase: RunPhase) -> str:
+    """Return by how much a phase was sent late at its last two late percentiles; empty if it was not."""
+    return ", ".join(
+        f"{milliseconds(phase.lag_ms[each])} of {milliseconds(phase.response_ms.least_ms(each))} at {each}"
+        for each in late_percentiles(phase)[-2:]
+    )
 
 
 def is_late(lag_ms: float | None, response_ms: float | None) -> bool:

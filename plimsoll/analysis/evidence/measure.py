@@ -47,9 +47,10 @@ from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.check import RecordSum, Silence
 from plimsoll.rundir.events import Measures, Saturation, saturation
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, REUSED, TIMEOUT, TLS, Records
+from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, REUSED, TIMEOUT, TLS, Records, late_us
 
 _LATEST_MS = 0xFFFF_FFFF  # 49 days
+_PROMPT_US = 1000  # no generator is held to less (generator.is_late)
 
 Progress = Callable[[int], None]
 
@@ -75,7 +76,7 @@ def measure_run(
     service = Sample.of_times(Times.of(columns.pop("service_us"), columns["failures"]))
     return replace(
         observer.run(),
-        phases=_phases(directory, busy, columns, keep_requests),
+        phases=_both_ends(directory, busy, columns, keep_requests),
         service_p50_ms=service.percentile_ms(PERCENTILES["p50"]),
         damaged_measures=damaged_measures(directory.events),
     )
@@ -190,10 +191,30 @@ def _columns(counted: CountedRequests, busy: Saturation | None) -> Iterator[tupl
     yield "service_us", counted.service_us
     yield "failures", counted.failures
     yield "lag_us", counted.lag_us
+    # What did not wait for a connection was late by its whole lag, whatever its record says
+    late = np.minimum(late_us(counted.records), counted.lag_us)
+    yield "late_us", np.where(counted.queued, late, counted.lag_us)
     yield "own_lag", ~counted.queued
     yield "route", counted.column("route")
     yield "due_ms", np.minimum(counted.due_ns // 1_000_000, _LATEST_MS).astype(np.uint32)
     yield "phase", (counted.due_ns >= start_ns).astype(np.uint8) + (counted.due_ns >= stop_ns)
+
+
+def _both_ends(
+    directory: RunDirectory, busy: Saturation | None, columns: dict[str, NDArray[Any]], keep_requests: bool
+) -> dict[str, RunPhase]:
+    """Return the phases as measured, each with itself as if every request had been sent when it was due.
+
+    Had it been sent in time, a request would have been done no later than it was, and taken no less than it
+    did from then on: both ends of what its response time may have been.
+    """
+    phases = _phases(directory, busy, columns, keep_requests)
+    response_us, late = columns["response_us"], np.where(columns["failures"], 0, columns["late_us"])
+    if directory.facts.loop != "open" or late.max(initial=0) <= _PROMPT_US:
+        return phases
+    prompt_us = response_us - np.minimum(late, response_us).astype(response_us.dtype)
+    prompt = _phases(directory, busy, columns | {"response_us": prompt_us}, keep_requests)
+    return {name: replace(phase, prompt=prompt[name]) for name, phase in phases.items()}
 
 
 def _phases(

@@ -28,7 +28,8 @@ class RunPhase:
     `failures` are requests without a whole response, and wrong answers; a time that is one of theirs is a
     lower bound. `lag_ms` are the percentiles, those of `JUDGED`, of the generator's own lag; none where it is
     not known. `steps` are routes and measures by name (hostile). `kept` are the requests themselves, where
-    they were asked for.
+    they were asked for. `prompt` has the same phase without the time by which the generator was late: the
+    other end of every response time; None where no request was sent over 1 ms late.
     """
 
     requests: int
@@ -37,6 +38,7 @@ class RunPhase:
     lag_ms: Mapping[str, float | None] = field(default_factory=dict, compare=False)
     steps: Mapping[str, StepFigures] = field(default_factory=dict)
     kept: KeptRequests | None = field(default=None, compare=False, repr=False)
+    prompt: "RunPhase | None" = field(default=None, compare=False, repr=False)
 
 
 class Connections(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import WARMUP, Records
+from plimsoll.rundir.records import UNKNOWN_LATE_US, WARMUP, Records, late_us
 
 SLOT_NS = 100_000_000  # of arrivals
 _MOST_SLOTS = 1 << 22  # five days
@@ -24,7 +24,8 @@ class RecordTraits:
     """One run's records: `arrivals` are how many were due in each 100 ms, `sample` has columns of the first.
 
     `hidden` are marked as warm-up though they were due after it. `impossible` counts records that no request
-    leaves behind, by what is wrong with them. `end_ns` is when the last one was done.
+    leaves behind, by what is wrong with them. `end_ns` is when the last one was done. `moved` is the share of
+    requests that the generator sent in another 100 ms than that in which they were due.
     """
 
     records: int = 0
@@ -33,6 +34,7 @@ class RecordTraits:
     impossible: Counter[str] = field(default_factory=Counter)
     arrivals: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sample: dict[str, NDArray[Any]] = field(default_factory=dict)
+    moved: float = 0.0
 
     @property
     def step_us(self) -> int | None:
@@ -70,6 +72,7 @@ class TraitCollector:
         self._records = self._hidden = self._end_ns = 0
         self._impossible: Counter[str] = Counter()
         self._arrivals: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._sent: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._sample: list[Records] = []
 
     def add(self, block: Records) -> None:
@@ -94,14 +97,16 @@ class TraitCollector:
         ):
             if count := int(np.count_nonzero(wrong)):
                 self._impossible[what] += count
-        slots = np.bincount(np.minimum(due_ns // SLOT_NS, _MOST_SLOTS))
-        if len(slots) > len(self._arrivals):
-            self._arrivals = np.pad(self._arrivals, (0, len(slots) - len(self._arrivals)))
-        self._arrivals[: len(slots)] += slots
+        late = late_us(block).astype(np.int64)
+        late[late == UNKNOWN_LATE_US] = 0
+        self._arrivals = _count_slots(self._arrivals, due_ns)
+        self._sent = _count_slots(self._sent, due_ns + late * 1000)
 
     def traits(self) -> RecordTraits:
         """Return what all of them have in common."""
         sample = np.concatenate(self._sample) if self._sample else None
+        apart = np.pad(self._sent, (0, max(len(self._arrivals) - len(self._sent), 0)))
+        apart[: len(self._arrivals)] -= self._arrivals
         return RecordTraits(
             self._records,
             self._hidden,
@@ -109,7 +114,14 @@ class TraitCollector:
             self._impossible,
             self._arrivals,
             {} if sample is None else {name: np.ascontiguousarray(sample[name]) for name in _SAMPLED},
+            float(np.abs(apart).sum() / 2 / max(self._records, 1)),
         )
+
+
+def _count_slots(counts: NDArray[np.int64], instants_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    slots = np.bincount(np.minimum(instants_ns // SLOT_NS, _MOST_SLOTS), minlength=len(counts))
+    slots[: len(counts)] += counts
+    return slots
 
 
 def _median(values: NDArray[np.integer[Any]]) -> int:

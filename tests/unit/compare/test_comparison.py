@@ -162,11 +162,6 @@ UNFIT: list[tuple[str, Callable[[Path], object], str]] = [
         lambda p: change(p, generator_limited=True, generator_limited_reason="Use less."),
         "limited by the load generator. Use less",
     ),
-    (
-        "the generator was late, and nobody said so",
-        lambda p: change_records(p, lag_us=9000, total_us=1000),
-        "its own lag is 9 ms of 10 ms at p99, 9 ms of 10 ms at p99.9. Use a lower speed",
-    ),
     ("no summary", lambda p: (p / "summary.json").unlink(), "summary.json is missing"),
     (
         "half of the records are gone",

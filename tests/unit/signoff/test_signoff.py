@@ -83,7 +83,7 @@ NEVER_PASS: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "late, though it does not say so",
         lambda r: change_records(r, lag_us=40_000),
-        "limited by the load generator",
+        "sent late",
     ),
     ("interrupted", lambda r: change(r, status="interrupted"), "was interrupted"),
     ("failed", lambda r: change(r, status="failed", reason="no route"), "failed (no route)"),
