@@ -25,33 +25,20 @@ _ALIKE = 1.05  # figures that are no further apart than this are the same: memor
 # Connections are of a kind in over `_WITH` of the answers or under `_WITHOUT`; between, it is unknown. Of a
 # slow server clients open more connections, and so use a lower share of them again, but not none.
 _WITH, _WITHOUT, _LEAST_ANSWERS = 0.20, 0.02, 50
-_EPHEMERAL = (
-    32768  # from this port on, the system chose it: the embedded origin and clones have another each run
-)
+_EPHEMERAL = 32768  # from here on the system chose it: origins and clones have another port each run
 _LOOPBACK = ("localhost", "::1", "127.")
 _HOST = ("cpu", "cpus", "memory_bytes")
 # What storage is, and may differ between the sides, as it is what is compared; all else should be the same.
-_OF_STORAGE = (
-    *(
-        "emulated",
-        "tuning",
-        "disks",
-        "pools",
-        "volume",
-        "datasets.part",
-        "arc_c_min_bytes",
-        "arc_c_max_bytes",
-    ),
-    *("clone.folder", "clone.data", "clone.dataset", "clone.emulated", "clone.disk", "clone.name"),
-    *("clone.target", "clone.storage", "clone.full", "clone.format", "clone.bwlimit", "clone.limits"),
-    *("clone.restore", "clone.volumes", "clone.volblocksize", "clone.cache"),
+_OF_CLONES = (
+    *("folder", "data", "dataset", "emulated", "disk", "name", "target", "storage", "full", "format"),
+    *("bwlimit", "limits", "restore", "volumes", "volblocksize", "cache"),
 )
-_HAS_OTHER_FACTS = (
-    "cache",
-    "precondition",
-    "tuning",
-    *_HOST,
-)  # of `described`, those with facts of their own below
+_OF_STORAGE = (
+    *("emulated", "tuning", "disks", "pools", "volume"),
+    *("datasets.part", "arc_c_min_bytes", "arc_c_max_bytes"),
+    *(f"clone.{key}" for key in _OF_CLONES),
+)
+_HAS_OTHER_FACTS = ("cache", "precondition", "tuning", *_HOST)  # of `described`, these have rows of their own
 _MOVING = ("datasets.compress_ratio", "disks.drive")  # what a run changes by what it writes
 
 Facts = Mapping[str, Value]
