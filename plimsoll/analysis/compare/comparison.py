@@ -25,7 +25,7 @@ from plimsoll.analysis.compare.questions import (
     sentences,
 )
 from plimsoll.analysis.evidence.answers import wrong_share
-from plimsoll.analysis.evidence.differences import Difference, find_differences
+from plimsoll.analysis.evidence.facts import Difference, find_differences
 from plimsoll.analysis.evidence.finding import Finding, disqualifying
 from plimsoll.analysis.evidence.measure import measure_run
 from plimsoll.analysis.evidence.run import MeasuredRun

@@ -155,8 +155,8 @@ def find_look_findings(
 ) -> Iterator[Finding]:
     """Yield what earlier looks mean for this one, and why it could not be written down.
 
-    The gates were written at `written_at`. `holds_if_chosen`: a PASS holds for the one that is chosen among
-    all candidates, too; None where there is no PASS.
+    The gates were written at `written_at`. `holds_if_chosen`: whether a PASS also holds for a
+    candidate that was chosen among all of them; None without a PASS.
     """
     if looks.number > 1:
         share = significant(100 * error_of_look(1, looks.number), 2)

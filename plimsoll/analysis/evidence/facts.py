@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TypeGuard
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.generator import load_facts
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.evidence.storage import (
     Value,
     cache_state,
     described,
+    differing,
     flat,
     is_beneath,
     overwritten,
@@ -21,6 +23,7 @@ from plimsoll.common.units import listed
 from plimsoll.rundir.facts import Storage
 
 _MOST_NAMED = 3
+_MOST_VALUES = 3
 _ALIKE = 1.05  # figures that are no further apart than this are the same: memory differs from boot to boot
 # Connections are of a kind in over `_WITH` of the answers or under `_WITHOUT`; between, it is unknown. Of a
 # slow server clients open more connections, and so use a lower share of them again, but not none.
@@ -42,6 +45,7 @@ _HAS_OTHER_FACTS = ("cache", "precondition", "tuning", *_HOST)  # of `described`
 _MOVING = ("datasets.compress_ratio", "disks.drive")  # what a run changes by what it writes
 
 Facts = Mapping[str, Value]
+Difference = tuple[str, tuple[Value, Value]]
 
 
 @dataclass(frozen=True)
@@ -334,3 +338,61 @@ FACTS = (
     ),
     Fact("facts are missing on one side", _are_known, None, FindingKind.UNKNOWN_FACTS),
 )
+
+
+def find_differences(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]) -> list[Difference]:
+    """Return the keys whose values differ between the sides, with both (hostile); None is unknown.
+
+    Where the runs of a side differ among themselves, its value names those that there are.
+    """
+    return [*_compare_circumstances(baseline, candidate), *_compare_storages(baseline, candidate)]
+
+
+def _compare_circumstances(
+    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]
+) -> list[Difference]:
+    return _compare([_circumstances(run) for run in baseline], [_circumstances(run) for run in candidate])
+
+
+def _circumstances(run: MeasuredRun) -> dict[str, Any]:
+    facts = run.directory.facts
+    return {
+        "target": facts.target and (facts.target.connect_to or facts.target.url),
+        "program": facts.program.model_dump(),
+        "generator": facts.host.model_dump(),
+        "beside_server": facts.sender and facts.sender.beside_server,
+        "load": load_facts(run),
+    }
+
+
+def _compare_storages(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]) -> list[Difference]:
+    sides = [
+        [described(one) for run in side if (one := run.directory.facts.storage)]
+        for side in (baseline, candidate)
+    ]
+    if not all(sides):
+        known = ["read by the lab" if side else None for side in sides]
+        return [("storage", (known[0], known[1]))] if any(sides) else []
+    of_first = differing([side[0] for side in sides])
+    steady = {key for key, _ in differing([side[0] for side in sides], expected=_MOVING)}
+    moving = [(key, (values[0], values[1])) for key, values in of_first if key not in steady]
+    return [*_compare(sides[0], sides[1], _MOVING), *moving]
+
+
+def _compare(
+    baseline: Sequence[object], candidate: Sequence[object], expected: Sequence[str] = ()
+) -> list[Difference]:
+    found = []
+    for key, values in differing([*baseline, *candidate], expected):
+        one, other = set(values[: len(baseline)]), set(values[len(baseline) :])
+        if one != other:
+            found.append((key, (_sum_up(one), _sum_up(other))))
+    return found
+
+
+def _sum_up(values: set[Value]) -> Value:
+    if len(values) == 1:
+        return next(iter(values))
+    shown = sorted("unknown" if value is None else str(value) for value in values)
+    more = f" and {len(shown) - _MOST_VALUES} more" if len(shown) > _MOST_VALUES else ""
+    return f"{' or '.join(shown[:_MOST_VALUES])}{more}"

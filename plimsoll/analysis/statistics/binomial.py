@@ -94,7 +94,7 @@ class BoundTest:
         return float(self.bad > 0)
 
     def p_above(self, shift: float) -> float:
-        """Return p of "no larger share of runs breaks it"; 1 where the mean is no more than `shift`."""
+        """Return p of "no larger share of runs breaks it"; 1 where the mean does not exceed `shift`."""
         return 1 - at_most(self.bad - 1, self.runs, self.limit) if self.estimate > shift else 1.0
 
     def least_share(self, alpha: float) -> float:

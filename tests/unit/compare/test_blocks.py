@@ -25,7 +25,7 @@ def write_blocks(folder: Path, runs: int, ratio: float = 1.0, drift: float = 1.0
 
 
 ROWS = [
-    ("what drifts from block to block is no spread", 12, 1.0, 1.5, "PASS"),
+    ("a drift from block to block does not count as spread", 12, 1.0, 1.5, "PASS"),
     ("a slower one is found through it", 12, 1.3, 1.5, "FAIL"),
     ("two whole blocks can decide", 8, 1.3, 1.5, "FAIL"),
     ("one block cannot", 4, 1.3, 1.5, "INCONCLUSIVE"),

@@ -43,7 +43,7 @@ def storage(backend: str) -> dict[str, Any]:
 
 
 def work(rate: float = 1e8, until_ns: int = STOP_NS) -> list[dict[str, Any]]:
-    """What a saturator moved, told each tenth of a second."""
+    """Events of what a saturator moved, one each tenth of a second."""
     return [
         {"t_ns": t_ns, "event": "zfs-send bytes", "bytes_per_s": rate if t_ns <= until_ns else 0}
         for t_ns in range(START_NS + EVERY_NS, STOP_NS + 1, EVERY_NS)
