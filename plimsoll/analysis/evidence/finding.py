@@ -121,7 +121,8 @@ class FindingKind(Enum):
     )
     LAG_DIFFERS = (
         Severity.WARN,
-        "The load generator was later on one side than on the other, by more than 2.5 % of what is measured.",
+        "In all runs of one side the load generator was later than in any of the other, by over 2.5 % of "
+        "what is measured.",
         "Run both sides from one machine that does nothing else.",
     )
     SATURATOR_GAVE_UP = (

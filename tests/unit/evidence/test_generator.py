@@ -17,7 +17,7 @@ from tests.support.comparable import (
     write_both,
 )
 from tests.support.programs import FIXTURES
-from tests.support.rundir import change
+from tests.support.rundir import change, change_records
 
 ROWS = json.loads((FIXTURES / "lateness.json").read_text())
 
@@ -105,10 +105,14 @@ def test_lag_that_is_known_and_changes_nothing_is_said_and_bars_nothing(tmp_path
     assert "generator-late" in finding_names(found)
 
 
-def test_lag_that_differs_between_the_sides_is_named(tmp_path: Path) -> None:
-    write_both(tmp_path)
-    change_side(tmp_path, "sata", lag_us=900)
-    assert "lag-differs" in finding_names(compare_json(tmp_path, P99))
+@pytest.mark.parametrize("side", ["sata", "nvme"])
+@pytest.mark.parametrize(("late", "named"), [(4, True), (3, False)], ids=["all runs", "all but one"])
+def test_lag_that_differs_between_all_runs_of_the_sides_is_named(
+    tmp_path: Path, side: str, late: int, named: bool
+) -> None:
+    for path in runs_of(write_both(tmp_path), side)[:late]:
+        change_records(path, lag_us=900)
+    assert ("lag-differs" in finding_names(compare_json(tmp_path, P99))) is named
 
 
 @pytest.mark.parametrize(("without_ms", "named"), [(0.001, True), (1e6, False)], ids=["most", "little"])
