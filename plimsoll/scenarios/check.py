@@ -67,7 +67,7 @@ def answers(questions: list[dict[str, Any]]) -> dict[str, Any]:
 def prepare(name: str, settings: dict[str, Any]) -> None:
     """Prepare on this machine what a run of scenario `name` would prepare before its clock starts.
 
-    Raises PlimsollError, ValidationError.
+    Its target may not be there yet. Raises PlimsollError, ValidationError.
     """
     found = find_scenario(name)
     module = found.load()
@@ -76,7 +76,7 @@ def prepare(name: str, settings: dict[str, Any]) -> None:
     checked = found.settings().model_validate(settings)
     for each in vars(module).values():
         if isinstance(each, type) and issubclass(each, ScenarioUser) and each.__module__ == found.module:
-            each.prepare(checked, lambda text: print(text, file=sys.stderr))
+            each.prepare(checked, lambda text: print(text, file=sys.stderr), has_target=False)
 
 
 def _answer(problem: Problem) -> dict[str, str]:

@@ -43,7 +43,7 @@ class SaveArticle(Author):
     settings_type = SaveArticleSettings
 
     @classmethod
-    def prepare(cls, settings: Any, say: Say) -> None:
+    def prepare(cls, settings: Any, say: Say, *, has_target: bool = True) -> None:
         """Make the photographs, where a profile wants some."""
         own = settings.editor_profile
         profiles = [read_profile(own)] if own else recorded_profiles().values()

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
 from types import TracebackType
@@ -65,14 +66,15 @@ class UploadImages(Author):
     _start_ns: ClassVar[dict[Path, int]] = {}
 
     @classmethod
-    def prepare(cls, settings: Any, say: Say) -> None:
+    def prepare(cls, settings: Any, say: Say, *, has_target: bool = True) -> None:
         """Make the photographs that are missing on this machine; a wrong password shows before that.
 
         Raises PlimsollError.
         """
         if settings.images is None:
             folder = settings.cache or default_folder()
-            make_missing(folder, settings.seed, settings.distinct, say, lambda: _require_login(settings))
+            check = partial(_require_login, settings) if has_target else lambda: None
+            make_missing(folder, settings.seed, settings.distinct, say, check)
         else:
             list_photographs(settings.images)
 

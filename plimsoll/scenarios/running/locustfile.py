@@ -66,8 +66,11 @@ class ScenarioUser(User):
         return self.session.settings
 
     @classmethod
-    def prepare(cls, settings: Any, say: Callable[[str], None]) -> None:
-        """Prepare this machine before the run's clock starts. Raises PlimsollError."""
+    def prepare(cls, settings: Any, say: Callable[[str], None], *, has_target: bool = True) -> None:
+        """Prepare this machine before the run's clock starts. Raises PlimsollError.
+
+        `has_target`: the clone can be asked already.
+        """
 
     def begin(self) -> None:
         """Begin once, before the first iteration, e.g. by a login. A failure ends the run."""

@@ -17,7 +17,7 @@ from tests.support.programs import ROOT
 _answer = scenarios._answer
 
 
-def _lab() -> Lab:
+def _lab(**options: object) -> Lab:
     return Lab.model_validate(
         {
             "name": "slow",
@@ -26,7 +26,7 @@ def _lab() -> Lab:
                 {
                     "name": "rush-hour",
                     "together": [
-                        {"scenario": "upload-images"},
+                        {"scenario": "upload-images", "options": options},
                         {"scenario": "replay", "options": {"log": "a.log"}},
                     ],
                 }
@@ -72,6 +72,15 @@ def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(scenarios, "_answer", _answer)
     monkeypatch.setattr(sys, "executable", str(program))
     return tmp_path / "helper"
+
+
+def test_photographs_are_made_before_there_is_a_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prepare_members(_lab(iterations=1), lambda _: None)
+    (made,) = tmp_path.rglob("*.jpg")
+    assert made.stat().st_size > 1_000_000
 
 
 def test_photographs_that_take_too_long(slow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
