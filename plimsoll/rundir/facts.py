@@ -155,14 +155,16 @@ class Sender(_Model):
 class ExperimentRun(_Model):
     """The experiment that a run is part of, as number `run` of `of`, in block number `block` of its order.
 
-    `block` is None where runs do not come in blocks. `levels` are the labels of all levels that it tries, by
-    factor; `goal_ms` is what p99.9 must stay under.
+    `block` is None where runs do not come in blocks; `looks` is when verdicts are given: once, at the `end`,
+    or after each of the `blocks`; None where nobody said. `levels` are the labels of all levels that it
+    tries, by factor; `goal_ms` is what p99.9 must stay under.
     """
 
     name: str
     run: Count | None = None
     of: Count | None = None
     block: Count | None = None
+    looks: Literal["end", "blocks"] | None = None
     levels: dict[str, list[str]] = {}
     goal_ms: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 

@@ -13,7 +13,7 @@ from plimsoll.lab.clones import DRIVERS, AnyClone
 from plimsoll.lab.clones.golden import SiteSettings
 from plimsoll.lab.disks import AnyDisk
 from plimsoll.lab.disks.caches import CacheState
-from plimsoll.lab.experiment.order import Order
+from plimsoll.lab.experiment.order import Looks, Order
 from plimsoll.lab.fileio.fio import FsyncMatrix
 from plimsoll.lab.fileio.measure import BenchCases
 from plimsoll.lab.fileio.precondition import PreconditionSettings
@@ -436,6 +436,12 @@ class Lab(StrictModel):
         "blocks",
         description="`blocks`: every two repeats are a block, each backend twice, in an order drawn from "
         "`seed`. `abba`: forwards and backwards in turn. `random`: a random order for each repeat.",
+    )
+    looks: Looks = Field(
+        "end",
+        description="When verdicts are given, with `order: blocks`. `end`: once, after the last block, with "
+        "the power of all runs. `blocks`: after each block, so that it may end early; one that does not end "
+        "early takes more runs for the same power.",
     )
     seed: int = Field(1, ge=0, description="Seed for everything that is random.")
     limits: Limits = Field(Limits(), description="Limits at which the lab gives up.")

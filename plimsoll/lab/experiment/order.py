@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Order = Literal["blocks", "abba", "random"]
+Looks = Literal["end", "blocks"]
 
 
 @dataclass(frozen=True)

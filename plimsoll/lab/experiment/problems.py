@@ -131,6 +131,7 @@ def key_problems(lab: Lab) -> Problems:
             why = f"is missing: {backend.clone.driver} puts the clone on a disk (see docs/disks.md)"
             yield (*at, "disk"), why
         yield from (((*at, *where), what) for where, what in _disk_problems(backend))
+    yield from _looks_problems(lab)
     yield from _fileio_problems(lab)
     yield from _precondition_problems(lab)
     yield from _cache_problems(lab)
@@ -214,6 +215,14 @@ def _disk_problems(backend: Backend) -> Problems:
     place = make_disk(said, Label("any"), "any").place() if said else None
     has = (bool(place and place.devices), bool(place and place.dataset), driver.has_parts)
     yield from ((("tuning", *at), what) for at, what in own_disk_problems(backend.tuning, *has))
+
+
+def _looks_problems(lab: Lab) -> Problems:
+    if "looks" in lab.model_fields_set and lab.order != "blocks":
+        yield ("looks",), f"is for order: blocks, and order is {lab.order}: write that, or leave looks out"
+    elif lab.looks == "blocks" and lab.repeats % 2:
+        what = f"must be even with looks: blocks, as a block is two repeats: give {lab.repeats + 1}"
+        yield ("repeats",), what
 
 
 def _fileio_problems(lab: Lab) -> Problems:

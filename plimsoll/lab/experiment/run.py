@@ -186,7 +186,7 @@ class Run:
         accelerator = {key: captured[key] for key in ("accelerator",) if key in captured}
         experiment: dict[str, Any] = {"name": self._lab.name, "run": self._run.number, "of": self._of}
         if self._run.block is not None:
-            experiment["block"] = self._run.block
+            experiment |= {"block": self._run.block, "looks": self._lab.looks}
         if self._lab.goal_ms is not None:
             experiment["goal_ms"] = self._lab.goal_ms
         if self._variant.all_levels:

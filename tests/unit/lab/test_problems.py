@@ -204,6 +204,17 @@ WRONG: list[tuple[str, str, list[str]]] = [
         ["lab.yml:2: name:", "lab.yml:8: order:", "lab.yml:9: repeats:", "lab.yml:10: work:"],
     ),
     (
+        "looks in no blocks",
+        ALONE + "order: abba\nlooks: end\n",
+        ["lab.yml:9: looks: is for order: blocks, and order is abba: write that, or leave looks out"],
+    ),
+    (
+        "a half block at which nobody can look",
+        ALONE + "looks: blocks\nrepeats: 5\n",
+        ["lab.yml:9: repeats: must be even with looks: blocks, as a block is two repeats: give 6"],
+    ),
+    ("looks that are not known", ALONE + "looks: daily\n", ["lab.yml:8: looks:"]),
+    (
         "neither a scenario nor several",
         TOGETHER.replace("scenarios:", "scenarios:\n  - name: idle"),
         ["scenarios.0.scenario: is missing: name a scenario, or several under together"],
