@@ -87,16 +87,16 @@ def _find_changes(values: Sequence[float], weekdays: Sequence[int]) -> tuple[lis
     look = whole[first:]
     if len(look) < 4 or float(np.ptp(look)) < 1e-9:
         return [], whole
-    groups = _group_days(np.array(weekdays or [0] * len(whole), dtype=np.int64), len(look))
-    weeks = _columns(groups)[:, 1:]
+    ways = _group_days(np.array(weekdays or [0] * len(whole), dtype=np.int64), len(look))
     places: list[int] = []
     for _ in range(_ROUNDS):
         stretch = np.searchsorted(places, np.arange(len(look)), side="right")
+        weeks = min(ways, key=lambda way: _misfit(np.hstack([_columns(stretch), way[first:]]), look))
         design = np.hstack([_columns(stretch), weeks[first:]])
         effects = weeks @ np.linalg.lstsq(design, look, rcond=None)[0][len(places) + 1 :]
         level = whole - effects + effects[first:].mean()
         known, places = places, _find_places(level[first:])
-        if places == known or not groups.any():
+        if places == known or not weeks.size:
             break
     stretch = np.searchsorted(places, np.arange(len(look)), side="right")
     design = np.hstack([_columns(stretch), weeks[first:]])
@@ -148,12 +148,20 @@ def _find_drift(look: Values, weeks: Values, level: Values, first: int) -> Chang
     return Change(first + at, before, before + rise, at, count - at, p)
 
 
-def _group_days(weekdays: Numbers, count: int) -> Numbers:
-    """Return the number of each day's group, as many as `count` nights are enough for."""
-    if count >= WEEKDAYS_FROM:
-        return np.unique(weekdays, return_inverse=True)[1]
+def _group_days(weekdays: Numbers, count: int) -> list[Values]:
+    """Return the ways to group days that `count` nights are enough for: a column for each group but one."""
+    days = np.unique(weekdays, return_inverse=True)[1]
     groups = np.unique(weekdays >= _SATURDAY, return_inverse=True)[1]
-    return groups if count >= GROUPS_FROM else np.zeros_like(groups)
+    if count < GROUPS_FROM:
+        return [_columns(np.zeros_like(groups))[:, 1:]]
+    return [_columns(each)[:, 1:] for each in ((groups, days) if count >= WEEKDAYS_FROM else (groups,))]
+
+
+def _misfit(design: Values, values: Values) -> float:
+    """Return the Bayesian information criterion of a linear model (Schwarz, Annals of Statistics 6, 1978)."""
+    rest = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    variance = max(float(rest @ rest) / len(values), _LEAST_SPREAD**2)
+    return len(values) * math.log(variance) + int(design.shape[1]) * math.log(len(values))
 
 
 def _columns(numbers: Numbers) -> Values:
@@ -175,17 +183,24 @@ def _contrast_p(
     rest = values - design @ (inverse @ values)
     weights = np.asarray(contrast) @ inverse
     same = stretch[:, None] == stretch
+    products = rest[1:] * rest[:-1] * np.diagonal(same, 1)
+    # A short stretch hides that neighbours are alike; all nights that are looked at may show it.
+    alike = max(_likeness(rest[of], products[of[1:]], stretch[of]) for of in (judged, stretch >= 0))
+    alike = min(max(alike, 0.0), _MOST_ALIKE)
     squares = float((rest[judged] ** 2).sum())
-    products = float((rest[1:] * rest[:-1])[judged[1:] & np.diagonal(same, 1)].sum())
-    count = int(judged.sum())
-    alike = products / squares if squares > 1e-9 else 0.0  # less is rounding
-    alike = min(max((alike * count + 2) / (count - 3), 0.0), _MOST_ALIKE)  # its bias is about −(1 + 3φ)/n
     freedom = max(float((1 - (design * inverse.T).sum(axis=1))[judged].sum()) - chosen, 1.0)
     variance = max(squares / freedom, _LEAST_SPREAD**2)
     lags = np.abs(np.subtract.outer(np.arange(len(values)), np.arange(len(values))))
     spread = math.sqrt(variance * float(weights @ (same * alike**lags) @ weights))
     freedom_left = max(freedom * (1 - alike) / (1 + alike), 2.0)
     return float(stdtr(freedom_left, -abs(float(weights @ values)) / spread))
+
+
+def _likeness(rest: Values, products: Values, stretch: Numbers) -> float:
+    """Return the first-order autocorrelation of residuals, by the products of neighbours in one stretch."""
+    squares = float((rest**2).sum())
+    alike = float(products.sum()) / squares if squares > 1e-9 else 0.0  # less is rounding
+    return (alike * len(rest) + len(np.unique(stretch))) / (len(rest) - 3)  # its bias is about −(1 + 3φ)/n
 
 
 def need_otava() -> Any:
