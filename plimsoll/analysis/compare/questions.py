@@ -45,7 +45,6 @@ _MOST_NAMED = 3
 _MOST_MISSING = 6
 _LEAST_MS = 0.001  # what a record can tell: a time of 0 counts as this against a limit in ms
 _CONTROL_DIFFERS = 1.05
-_LOADS_DIFFER = 1.05
 _DEFAULT_TAILS = ("p99.9", "p99")
 
 _Runs = Sequence[MeasuredRun]
@@ -392,7 +391,6 @@ def _find_of_scenario(
         yield late_finding([run for run in runs if run.name in late], len(runs), scenario)
     yield from _find_censored(sides, gates, scenario)
     yield from _find_few_runs(sides, gates, scenario, order)
-    yield from _find_unequal_requests(scenario, [*baseline, *candidate])
     if order is not None:
         for kind, text in order.findings:
             yield Finding(kind, text, (), scenario)
@@ -437,15 +435,6 @@ def _find_few_runs(
             f"{candidate.name}; what is missing may be what went wrong."
         )
         yield Finding(FindingKind.UNEQUAL_RUNS, text, (), scenario)
-
-
-def _find_unequal_requests(scenario: str, runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
-    if not runs or any(run.directory.facts.loop != "open" for run in runs):
-        return
-    counts = [run.phases["whole"].requests for run in runs]
-    if max(counts) > _LOADS_DIFFER * min(counts):
-        text = f"{scenario}: the runs have between {min(counts):,} and {max(counts):,} requests."
-        yield Finding(FindingKind.UNEQUAL_REQUESTS, text, (), scenario)
 
 
 def _find_controls_apart(baseline: Side, candidate: Side) -> Iterator[Finding]:

@@ -51,12 +51,12 @@ def log_findings(runs: Sequence[MeasuredRun], side: str, scenario: str) -> Itera
 def side_findings(
     baseline: Sequence[MeasuredRun],
     candidate: Sequence[MeasuredRun],
+    called: tuple[str, str],
     scenario: str,
-    called: tuple[str, str] = ("the baseline", "the candidate"),
 ) -> Iterator[Finding]:
     """Yield how the answers of the candidate's runs differ from those of the baseline's, route by route.
 
-    `called` are the names of both sides in the sentences (hostile).
+    `called` are the names of both sides (hostile).
     """
     first, second = _sum_routes(baseline), _sum_routes(candidate)
     if not first or not second:
@@ -73,8 +73,8 @@ def side_findings(
             where, shares = apart
             of_first, of_second = shares if kind in _OF_CANDIDATE else shares[::-1]
             text = (
-                f"{scenario}: {percent(of_second)} of the requests{where} to {called[1]} {words}, and "
-                f"{percent(of_first)} of those to {called[0]}."
+                f"{scenario}: {percent(of_second)} of the requests{where} {words} ({called[1]}), and "
+                f"{percent(of_first)} ({called[0]})."
             )
             yield Finding(kind, text, names, scenario, worse=worse)
     for text in (*_find_other_classes(first, second, called), *_find_other_sizes(first, second, called)):

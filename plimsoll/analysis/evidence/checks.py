@@ -41,6 +41,7 @@ ANSWERS = frozenset(
         FindingKind.NOT_AS_LOGGED,
     }
 )
+_LOADS_DIFFER = 1.05
 _UNREAD_FRACTION = 0.01
 _RETRIED_FRACTION = 0.01
 _CLOCKS_APART_MS = 1000.0  # an hour after its last correction, NTP itself says hundreds
@@ -88,16 +89,39 @@ def findings_of_sides(
         found += [replace(finding, worse=died and finding.kind in _OF_DEATH) for finding in run_findings(run)]
     for side, runs in zip(names, (baseline, candidate), strict=True):
         found += log_findings(runs, side, scenario)
-    found += side_findings(baseline, candidate, scenario)
-    found += load_findings([*baseline, *candidate], scenario)
-    found += fact_findings((baseline, candidate), names, scenario)
-    found += saturator_findings((baseline, candidate), names, scenario)
-    found += steadiness_findings([*baseline, *candidate], scenario)
-    found += drive_findings([*baseline, *candidate], scenario)
-    found += lag_findings(baseline, candidate, scenario)
-    found += find_other_mix(baseline, candidate, scenario)
-    found += find_busier_side(baseline, candidate, names, scenario)
-    return found
+    return [*found, *findings_between((baseline, candidate), names, scenario)]
+
+
+def findings_between(
+    sides: Sequence[Sequence[MeasuredRun]], names: Sequence[str], scenario: str
+) -> Iterator[Finding]:
+    """Yield in what the runs of one scenario differ, on sides that are called `names` (hostile).
+
+    Each side is held against the first.
+    """
+    runs = [run for side in sides for run in side]
+    yield from load_findings(runs, scenario)
+    yield from fact_findings(sides, names, scenario)
+    yield from saturator_findings(sides, names, scenario)
+    yield from steadiness_findings(runs, scenario)
+    yield from drive_findings(runs, scenario)
+    for side, name in zip(sides[1:], names[1:], strict=True):
+        called = (names[0], name)
+        yield from side_findings(sides[0], side, called, scenario)
+        yield from lag_findings(sides[0], side, called, scenario)
+        yield from find_other_mix(sides[0], side, called, scenario)
+        yield from find_busier_side(sides[0], side, called, scenario)
+    yield from _find_unequal_requests(runs, scenario)
+
+
+def _find_unequal_requests(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Finding]:
+    if not runs or any(run.directory.facts.loop != "open" for run in runs):
+        return
+    few, many = (pick(runs, key=lambda run: run.phases[WHOLE].requests) for pick in (min, max))
+    counts = [run.phases[WHOLE].requests for run in (few, many)]
+    if counts[1] > _LOADS_DIFFER * counts[0]:
+        text = f"{scenario}: the runs have between {counts[0]:,} and {counts[1]:,} requests."
+        yield Finding(FindingKind.UNEQUAL_REQUESTS, text, (few.name, many.name), scenario)
 
 
 def identity_findings(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:

@@ -189,7 +189,7 @@ def find_shared_machine(run: MeasuredRun) -> _Found:
 
 
 def lag_findings(
-    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], scenario: str
+    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], names: tuple[str, str], scenario: str
 ) -> Iterator[Finding]:
     """Yield at which percentile the generator's lag is not the same on both sides.
 
@@ -211,8 +211,8 @@ def lag_findings(
             much = max(_LAG_APART_MS, _LAG_APART_FRACTION * min(first, second))
             if abs(one - other) > much and max(early) < min(late):
                 text = (
-                    f"{scenario}: the load generator's own lag at {name} is {milliseconds(one)} on the "
-                    f"baseline and {milliseconds(other)} on the candidate."
+                    f"{scenario}: the load generator's own lag at {name} is {milliseconds(one)} ({names[0]}) "
+                    f"and {milliseconds(other)} ({names[1]})."
                 )
                 runs = tuple(run.name for side in sides for run in side)
                 yield Finding(FindingKind.LAG_DIFFERS, text, runs, scenario)

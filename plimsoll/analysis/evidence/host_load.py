@@ -7,7 +7,7 @@ from statistics import median
 import numpy as np
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.evidence.host_rows import SUBJECTS, counters_of
+from plimsoll.analysis.evidence.host_rows import SUBJECTS
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.common.units import significant
 
@@ -47,7 +47,7 @@ def find_busier_side(
 
 def _means(run: MeasuredRun) -> dict[str, float]:
     """Return the mean of each row that was sampled, by its column."""
-    columns = counters_of(run.directory).samples.columns
+    columns = run.host.samples.columns
     found = {}
     for row in _SHOWN:
         values = [values for name, values in columns.items() if re.fullmatch(row.column, name)]

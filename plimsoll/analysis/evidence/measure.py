@@ -63,7 +63,7 @@ def measure_run(
     `progress` is called with the number of records that were read since its last call. With `keep_requests`
     the phases hold theirs, eleven bytes each, so that runs can be cut alike.
     """
-    busy, observer = saturation(directory.events), Observer(directory, sum_records=True)
+    busy, observer = saturation(directory.events), Observer(directory)
     parts: defaultdict[str, list[NDArray[Any]]] = defaultdict(list)
     for counted in read_counted(directory, observer, progress):
         for name, values in _columns(counted, busy):
@@ -112,6 +112,7 @@ def measure_in_detail(
         {WHOLE: whole},
         observed.answers,
         observed.silence,
+        observed.records_sha256,
         service_p50_ms=figures.samples["service"].percentile_ms(PERCENTILES["p50"]),
         damaged_measures=damaged_measures(directory.events),
         traits=observed.traits,
@@ -143,14 +144,11 @@ def _blocks(directory: RunDirectory, progress: Progress) -> Iterator[tuple[Recor
 
 
 class Observer:
-    """Sees the records of a run while others read them: its answers, whether its target lives, their sum.
+    """Sees the records of a run while others read them: its answers, whether its target lives, their sum."""
 
-    `sum_records`: they are summed too, which tells the run from all others and takes as long again.
-    """
-
-    def __init__(self, directory: RunDirectory, *, sum_records: bool = False) -> None:
+    def __init__(self, directory: RunDirectory) -> None:
         self._directory, self._answers, self._silence = directory, AnswerCounter(), Silence()
-        self._sum = RecordSum() if sum_records else None
+        self._sum = RecordSum()
         self._traits = TraitCollector(directory)
         self._connections, self._last_due_ns = Connections(), 0
 
@@ -165,8 +163,7 @@ class Observer:
             *(one + more for one, more in zip(self._connections, (len(flags), *kinds), strict=True))
         )
         self._last_due_ns = max(self._last_due_ns, int(block["due_ns"].max(initial=0)))
-        if self._sum:
-            self._sum.add(block)
+        self._sum.add(block)
 
     def run(self) -> MeasuredRun:
         """Return the run with what was observed, and without figures."""
@@ -177,7 +174,7 @@ class Observer:
             self._directory,
             answers=answers,
             silence=self._silence.finding(),
-            records_sha256=self._sum.hexdigest() if self._sum else None,
+            records_sha256=self._sum.hexdigest(),
             traits=self._traits.traits(),
             connections=self._connections,
             last_due_ns=self._last_due_ns,

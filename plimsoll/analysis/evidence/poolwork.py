@@ -5,11 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from plimsoll.analysis.evidence.finding import FindingKind
-from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.units import listed, significant
 from plimsoll.rundir.events import spans
-from plimsoll.rundir.hostfile import Column, read_samples
-from plimsoll.rundir.names import HOST_FILE
+from plimsoll.rundir.hostfile import Column
 from plimsoll.rundir.read import RunDirectory
 
 FULL_PERCENT = 80.0
@@ -47,17 +45,8 @@ def is_pool_work(name: str) -> bool:
     return bool(_COLUMN.fullmatch(name))
 
 
-def read_pool_work(directory: RunDirectory) -> PoolWork:
-    """Return what the pools under a run did while it lasted; nothing where host.csv cannot be read."""
-    try:
-        columns = read_samples(directory.path / HOST_FILE, is_pool_work).columns
-    except RunDirectoryError:
-        return PoolWork()  # a report says so
-    return pool_work(directory, columns)
-
-
 def pool_work(directory: RunDirectory, columns: Mapping[str, Column]) -> PoolWork:
-    """Return the same from the columns of host.csv, those that `is_pool_work` among them. Pure.
+    """Return what the pools under a run did while it lasted, from the columns of host.csv. Pure.
 
     Of the storage's own pools, where run.json says which those are and any of them was observed, else of all.
     """

@@ -212,7 +212,7 @@ def _noise_ranks(sample: dict[str, NDArray[np.int64]], lines: NDArray[np.int64])
 
 
 def find_other_mix(
-    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], scenario: str
+    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], names: tuple[str, str], scenario: str
 ) -> Iterator[Finding]:
     """Yield that the sides' requests are of other kinds: over 2 % of a replay's, 10 % of a log's.
 
@@ -231,7 +231,7 @@ def find_other_mix(
         name = max(apart, key=lambda each: abs(apart[each]))
         text = (
             f"{scenario}: the requests of the sides are of other kinds: {percent(shares[0].get(name, 0.0))} "
-            f"of the baseline's are {name}, and {percent(shares[1].get(name, 0.0))} of the candidate's."
+            f"({names[0]}) and {percent(shares[1].get(name, 0.0))} ({names[1]}) of them are {name}."
         )
         yield Finding(FindingKind.OTHER_MIX, text, tuple(run.name for run in runs), scenario)
 

@@ -6,7 +6,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from plimsoll.analysis.evidence.poolwork import PoolWork, read_pool_work
+from plimsoll.analysis.evidence.host_rows import HostCounters, counters_of
+from plimsoll.analysis.evidence.poolwork import PoolWork, pool_work
 from plimsoll.analysis.evidence.traits import RecordTraits
 from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import P999, PERCENTILES, OrderStatistics, Sample, TimeFigures
@@ -105,9 +106,14 @@ class MeasuredRun:
         return saturation(self.directory.events)
 
     @cached_property
+    def host(self) -> HostCounters:
+        """What the observers counted meanwhile."""
+        return counters_of(self.directory)
+
+    @cached_property
     def pool_work(self) -> PoolWork:
         """What the pools under it did meanwhile."""
-        return read_pool_work(self.directory)
+        return pool_work(self.directory, self.host.samples.columns)
 
     @cached_property
     def all_answers(self) -> RouteAnswers:

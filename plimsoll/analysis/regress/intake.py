@@ -335,7 +335,7 @@ def _digest_log(run: SelectedRun, route_ids: Callable[[list[str]], list[int]]) -
         began = began_ns(directory)
         names = [directory.route_name(at) for at in range(max(len(directory.routes), 1))]
         hours = _Hours(began, np.array(route_ids(names), dtype=np.int64))
-        observer = Observer(directory, sum_records=True)
+        observer = Observer(directory)
         for counted in read_counted(directory, observer):
             hours.add(counted)
     except RunDirectoryError as error:

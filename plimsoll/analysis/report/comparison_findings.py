@@ -6,15 +6,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from plimsoll.analysis.evidence.answers import Tries, measure_finding, side_findings
-from plimsoll.analysis.evidence.checks import identity_findings
-from plimsoll.analysis.evidence.facts import fact_findings
+from plimsoll.analysis.evidence.answers import Tries, measure_finding
+from plimsoll.analysis.evidence.checks import findings_between, identity_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import ARC_HITS
-from plimsoll.analysis.evidence.saturator import saturator_findings
 from plimsoll.analysis.evidence.sides import SLACK
-from plimsoll.analysis.evidence.storage import drive_findings, steadiness_findings
-from plimsoll.analysis.page.section import Section
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.windows import PHASES
@@ -47,11 +43,20 @@ Line = dict[str, Any]
 
 
 def check_comparison(
-    scenarios: Sequence[ScenarioRuns], figures: Sequence[ScenarioFigures], unreadable: Sequence[str]
+    scenarios: Sequence[ScenarioRuns],
+    figures: Sequence[ScenarioFigures],
+    unreadable: Sequence[str],
+    is_unfinished: bool = False,
 ) -> list[Finding]:
-    """Return the findings on all runs together, the gravest first. Texts are hostile."""
+    """Return the findings on all runs together, the gravest first. Texts are hostile.
+
+    `is_unfinished`: that an experiment has not ended is already said.
+    """
     runs = [run for scenario in scenarios for run in scenario.runs]
-    found = [Finding(Severity.BAD, f"Left out, since it cannot be read: {problem}") for problem in unreadable]
+    found = [
+        Finding(FindingKind.UNREADABLE, f"Left out, since it cannot be read: {problem}.")
+        for problem in (each.rstrip(".") for each in unreadable)
+    ]
     found += _emulated(runs)
     found += _evidence(scenarios)
     found += _different_scenarios(scenarios)
@@ -63,28 +68,10 @@ def check_comparison(
         for repeat in backend.repeats
         if repeat.trouble
     ]
+    found += check_missing(scenarios, figures, is_unfinished)
+    found += check_controls(runs)
+    found += check_caches(scenarios)
     return gravest_first(found)
-
-
-def comparison_section(
-    scenarios: Sequence[ScenarioRuns],
-    figures: Sequence[ScenarioFigures],
-    found: Sequence[Finding],
-    is_unfinished: bool,
-) -> Section:
-    """Return the findings on all runs together: `found`, then what is missing, the controls and the caches.
-
-    `is_unfinished`: the page already says that an experiment has not ended.
-    """
-    runs = [run for scenario in scenarios for run in scenario.runs]
-    return Section(
-        findings=[
-            *found,
-            *check_missing(scenarios, figures, is_unfinished),
-            *check_controls(runs),
-            *check_caches(scenarios),
-        ]
-    )
 
 
 def count_doubts(scenario: ScenarioRuns, found: Sequence[Finding], metric: str) -> int:
@@ -104,7 +91,7 @@ def _emulated(runs: Sequence[ReportRun]) -> list[Finding]:
         said.setdefault(what, []).append(backend)
     return [
         Finding(
-            Severity.WARN,
+            FindingKind.EMULATED,
             f"{listed(names)} {'is' if len(names) == 1 else 'are'} emulated ({what}): a faster disk that was "
             "slowed down. It shows what such storage does to a site in kind, not in figures.",
         )
@@ -119,16 +106,10 @@ def _evidence(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
     found += identity_findings(runs)
     found += _failed_measures(scenarios)
     for scenario in scenarios:
-        named = scenario.named
-        every = [backend.runs for backend in named]
-        called = [backend.called for backend in named]
-        found += fact_findings(every, called, scenario.name)
-        found += saturator_findings(every, called, scenario.name)
-        found += steadiness_findings(scenario.runs, scenario.name)
-        found += drive_findings(scenario.runs, scenario.name)
-        for other in named[1:]:
-            sides = [named[0].runs, other.runs]
-            found += side_findings(sides[0], sides[1], scenario.name, (named[0].called, other.called))
+        sides = scenario.backends
+        found += findings_between(
+            [side.runs for side in sides], [side.called for side in sides], scenario.name
+        )
     return found
 
 
@@ -211,10 +192,9 @@ def _compare_controls(scenario: str, runs: Sequence[ReportRun]) -> Iterator[Find
     text = (
         f"The control experiment differs: the {scenario} takes {milliseconds(medians_ms[slowest])} on "
         f"{slowest} and {milliseconds(medians_ms[fastest])} on {fastest}, {more}. Either the file is read "
-        "from the disks and not from memory, or the network or the processors differ too: find out which "
-        "before you blame the storage for anything else."
+        "from the disks and not from memory, or the network or the processors differ too."
     )
-    yield Finding(Severity.WARN, text)
+    yield Finding(FindingKind.CONTROL_DIFFERS, text)
 
 
 def check_missing(
@@ -227,9 +207,12 @@ def check_missing(
     runs = [run for scenario in scenarios for run in scenario.runs]
     if len(runs) < 2:
         return []
-    found = [*([] if is_unfinished else _unfinished(runs)), *_uneven(scenarios), *_find_clock_faults(runs)]
-    found += [text for each in figures for text in _thinner(each)]
-    return [Finding(Severity.WARN, text) for text in found]
+    return [
+        *(Finding(FindingKind.UNFINISHED, text) for text in ([] if is_unfinished else _unfinished(runs))),
+        *(Finding(FindingKind.CLOCK, text) for text in _find_clock_faults(runs)),
+        *(Finding(Severity.WARN, text) for text in _uneven(scenarios)),
+        *(Finding(Severity.WARN, text) for each in figures for text in _thinner(each)),
+    ]
 
 
 def find_lost_runs(folder: Path) -> list[str]:
@@ -260,10 +243,7 @@ def _unfinished(runs: Sequence[ReportRun]) -> Iterator[str]:
             there.setdefault(experiment.name, set()).add(experiment.run)
     for name, of in planned.items():
         if len(there[name]) < of:
-            yield (
-                f"{len(there[name])} of the {of} runs of experiment {name} are here. If it is not finished, "
-                "plimsoll run --resume ends it, and --retry-set-aside what was set aside."
-            )
+            yield f"{len(there[name])} of the {of} runs of experiment {name} are here."
 
 
 def _uneven(scenarios: Sequence[ScenarioRuns]) -> Iterator[str]:

@@ -13,7 +13,6 @@ from plimsoll.analysis.page.shell import render_page
 from plimsoll.analysis.report.charts import chart_section, run_chart_section
 from plimsoll.analysis.report.comparison_findings import (
     check_comparison,
-    comparison_section,
     find_unfinished,
 )
 from plimsoll.analysis.report.factors import FactorFigures, factor_figures
@@ -138,14 +137,18 @@ class Report:
     @cached_property
     def findings_on_all(self) -> list[Finding]:
         """The findings on all runs together."""
-        return check_comparison(self.scenarios, self.compared, self.unreadable)
+        return check_comparison(self.scenarios, self.compared, self.unreadable, bool(self.unfinished))
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
         answers = answers_json(self.compared, self.findings_on_all)
         return {
             "format": 1,
-            "runs": [run.as_json() for run in self.runs],
+            "runs": [
+                {**run.as_json(), "findings": [each.as_json() for each in self.findings[run.number]]}
+                for run in self.runs
+            ],
+            "findings": [each.as_json() for each in self.findings_on_all],
             "phases": [each.as_json() for each in self.compared],
             "stalls": [each.as_json() for each in self.stalls],
             "differences": differences_json(self.storages),
@@ -188,9 +191,7 @@ FIRST: list[Callable[[Report], Iterable[Section]]] = [
     ],
 ]
 SECTIONS: list[Callable[[Report], Iterable[Section]]] = [
-    lambda report: [
-        comparison_section(report.scenarios, report.compared, report.findings_on_all, bool(report.unfinished))
-    ],
+    lambda report: [Section(findings=report.findings_on_all)],
     lambda report: slow_window_sections(report.stalls, len(report.scenarios)),
     lambda report: factor_sections(report.factors),
     lambda report: phase_sections(report.compared),

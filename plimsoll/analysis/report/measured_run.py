@@ -5,8 +5,7 @@ from functools import cached_property
 
 from plimsoll.analysis.evidence.checks import run_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
-from plimsoll.analysis.evidence.host_rows import HostCounters, counters_of
-from plimsoll.analysis.evidence.poolwork import PoolWork, named_facts, pool_work
+from plimsoll.analysis.evidence.poolwork import named_facts
 from plimsoll.analysis.evidence.run import DetailedRun
 from plimsoll.analysis.page.chart import RUN_COLOURS, colour_of
 from plimsoll.analysis.statistics.measures import (
@@ -123,16 +122,6 @@ class ReportRun(DetailedRun):
             for phase in PHASES
         }
         return {phase: each for phase, each in steps.items() if each}
-
-    @cached_property
-    def host(self) -> HostCounters:
-        """What the observers counted meanwhile."""
-        return counters_of(self.directory)
-
-    @cached_property
-    def pool_work(self) -> PoolWork:
-        """What the pools under it did meanwhile, without reading host.csv again."""
-        return pool_work(self.directory, self.host.samples.columns)
 
     @property
     def own_disks(self) -> set[str]:

@@ -199,4 +199,4 @@ def test_answers_are_compared_over_one_mix(
     write_both(tmp_path)
     directory = RunDirectory.open(runs_of(tmp_path)[0])
     one, other = (MeasuredRun(directory, answers=routes) for routes in (first, second))
-    assert {each.label for each in side_findings([one], [other], "author")} == kinds
+    assert {each.label for each in side_findings([one], [other], ("one", "other"), "author")} == kinds
