@@ -22,7 +22,7 @@ from plimsoll.analysis.compare.gates import (
     ResponseTime,
 )
 from plimsoll.analysis.compare.routes import find_slower_routes
-from plimsoll.analysis.evidence.answers import Tries, measure_finding
+from plimsoll.analysis.evidence.answers import Tries, find_odd_answers, measure_finding
 from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identity_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import (
@@ -35,7 +35,7 @@ from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.evidence.saturator import find_unequal_work, work_share
 from plimsoll.analysis.evidence.sides import OpenedSide, Order, Side, find_experiments
 from plimsoll.analysis.statistics.measures import StepFigures
-from plimsoll.analysis.statistics.percentiles import PERCENTILES, fewest
+from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES, fewest
 from plimsoll.analysis.statistics.stalls import IN_A_ROW, find_far_worse
 from plimsoll.common.errors import gravest_first
 from plimsoll.common.units import counted, milliseconds, percent
@@ -78,7 +78,13 @@ def build_questions(
     """
     return [
         _build_question(
-            baseline, candidate, gate, limit, stops.get(gate.scenario, []), orders.get(gate.scenario)
+            baseline,
+            candidate,
+            gate,
+            limit,
+            stops.get(gate.scenario, []),
+            orders.get(gate.scenario),
+            has_answers=gates.answers,
         ).judged_by(gates)
         for gate in gates.gates
         for limit in LIMITS
@@ -127,7 +133,14 @@ def _describe_phase(gate: Gate) -> str:
 
 
 def _build_question(
-    baseline: Side, candidate: Side, gate: Gate, limit: Limit, found_bad: list[Finding], order: Order | None
+    baseline: Side,
+    candidate: Side,
+    gate: Gate,
+    limit: Limit,
+    found_bad: list[Finding],
+    order: Order | None,
+    *,
+    has_answers: bool,
 ) -> GateQuestion:
     runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
     values, missing, notes = _read_values(runs, gate, limit)
@@ -155,6 +168,10 @@ def _build_question(
     if contention:
         found_out.append(contention)
         doubts += [] if excuses else [contention]
+    odd, of_candidate = _find_odd_answers((baseline.name, candidate.name), runs, gate, alone=limit in ALONE)
+    if odd:
+        found_out.append(odd)
+        doubts += [odd] if of_candidate and has_answers else []
     unequal, is_less = _find_unequal_work(
         (baseline.name, candidate.name), runs, gate, unit, alone=limit in ALONE
     )
@@ -169,7 +186,9 @@ def _build_question(
         blocked=problems,
         notes=notes,
         doubts=[each.sentence for each in doubts] + (unequal if is_less else []),
-        excuses=([contention.sentence] if contention and excuses else []) + ([] if is_less else unequal),
+        excuses=([contention.sentence] if contention and excuses else [])
+        + ([odd.sentence] if odd and not of_candidate and has_answers else [])
+        + ([] if is_less else unequal),
         runs_of=gate.scenario,
     )
     return GateQuestion(gate, question, unit, stops, tuple(found_out))
@@ -287,6 +306,17 @@ def _find_contention(
     )
     names = tuple(run.name for run in runs[slower])
     return Finding(FindingKind.SHARED_MACHINE, text, names, gate.scenario), slower
+
+
+def _find_odd_answers(
+    sides: tuple[str, str], runs: tuple[_Runs, _Runs], gate: Gate, *, alone: bool
+) -> tuple[Finding | None, bool]:
+    """Return that a side's figure may come of other answers than the log's, and if the candidate's does."""
+    if not isinstance(gate.metric_type, ResponseTime):
+        return None, False
+    passed_over = 1 - PERCENTILES.get(gate.metric, PERCENTILES["p50"]) / MILLION
+    found, of_candidate = find_odd_answers(runs, sides, gate.scenario, passed_over)
+    return (found, of_candidate) if of_candidate or not alone else (None, False)
 
 
 def _find_unequal_work(

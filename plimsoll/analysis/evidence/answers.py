@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -85,6 +86,40 @@ def wrong_share(run: MeasuredRun) -> float | None:
     """Return the share of a run's requests that failed, or were answered otherwise than the log has it."""
     total = run.all_answers
     return (total.failures + total.wrong + total.emptied) / total.requests if total.requests else None
+
+
+def find_odd_answers(
+    sides: tuple[Sequence[MeasuredRun], Sequence[MeasuredRun]],
+    names: tuple[str, str],
+    scenario: str,
+    passed_over: float,
+) -> tuple[Finding | None, bool]:
+    """Return that a side answers otherwise than the log where a percentile looks away, and if it is the 2nd.
+
+    A slow request that is redirected, cut short or answered by an error page with status 200 is fast, and no
+    failure. So where more are than half of what a percentile passes over, and each run of one side has over
+    twice as many as any of the other, what is slow may hide behind them. Both rules hold beside each other:
+    sizes of pages that vary by themselves vary as much on both sides.
+    """
+    shares = [[share for run in side if (share := _odd_share(run)) is not None] for side in sides]
+    if not all(shares):
+        return None, False
+    few, many = sorted(shares, key=max)
+    if fmean(many) - fmean(few) <= min(passed_over / 2, _APART) or min(many) <= 2 * max(few):
+        return None, False
+    of_second = many is shares[1]
+    text = (
+        f"{scenario}: {percent(fmean(many))} of the answers of {names[of_second]} are not what the log has "
+        f"(status, size), and {percent(fmean(few))} of those of {names[not of_second]}: slow ones may be "
+        "among them."
+    )
+    runs = tuple(run.name for run in sides[of_second])
+    return Finding(FindingKind.ODD_ANSWERS, text, runs, scenario), of_second
+
+
+def _odd_share(run: MeasuredRun) -> float | None:
+    total = run.all_answers
+    return (total.wrong + max(total.odd_sizes, total.emptied)) / total.requests if total.judged else None
 
 
 _Apart = tuple[str, tuple[float, float]] | None

@@ -73,7 +73,8 @@ class FindingKind(Enum):
     )
     OTHER_SCHEDULE = (
         Severity.WARN,
-        "Over 1 % of the requests were due at other times than in other runs of the same load.",
+        "Over 0.1 % of the requests are of other lines of the log, or were due at other times, than in "
+        "another run of the same load.",
         "Find out what changed them, or run it again.",
     )
     REPEATED_NOISE = (
@@ -344,6 +345,13 @@ class FindingKind(Enum):
         Severity.NOTE,
         "Many answers have another size than the log has.",
         "See whether the target is the site of the log, and compresses as it did.",
+    )
+    ODD_ANSWERS = (
+        Severity.WARN,
+        "One side answers more requests otherwise than the log has it (status, size) than half of what a "
+        "gated percentile passes over: slow ones may be among them, and the gate is not decided in its "
+        "favour.",
+        "See what that side answers instead, and give both sides the same site.",
     )
     CENSORED = (
         Severity.BAD,

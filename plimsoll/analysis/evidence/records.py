@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun
-from plimsoll.analysis.evidence.traits import NO_TIME, SLOT_NS, RecordTraits
+from plimsoll.analysis.evidence.traits import NO_TIME, SLOT_NS, RecordTraits, ends_in_zeros
 from plimsoll.common.units import counted, milliseconds, percent, significant
 from plimsoll.rundir.facts import REPLAY
 
@@ -116,9 +116,9 @@ def _median_ms(run: MeasuredRun) -> float | None:
 def find_other_records(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     """Yield how the records of runs of one load differ, or are alike, where they cannot.
 
-    A load is replayed on a schedule that depends on nothing else: as many requests are due in each 100 ms of
-    every run, as long as it lasts. Where over 0.1 % are missing, they were taken out; where as many are there
-    at other times, the schedule was smoothed.
+    A load is replayed on a schedule that depends on nothing else: the same lines of the log are due at the
+    same instants of every run, to its end. Where over 0.1 % are missing, they were taken out, or the run was
+    cut short; where as many have others in their place, what was sent was not this load.
 
     Two runs do not repeat each other's noise. Compared are service times, request by request, less the
     median of requests of the same kind and logged size, so that what depends on the page does not count; and
@@ -141,28 +141,45 @@ def find_other_records(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
 
 
 def _find_other_schedules(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
-    arrivals = [run.traits.arrivals for run in runs if run.traits]
-    length = min(len(each) for each in arrivals)
-    if length < 2:
-        return
-    cut = np.array([each[: length - 1] for each in arrivals])  # the last slot may have been cut short
-    usual = np.sort(cut, axis=0)[len(cut) // 2]
-    most = int(cut.sum(axis=1).max())
-    most_records = max(run.traits.records for run in runs if run.traits)
-    for run, each in zip(runs, cut, strict=True):
-        missing = min(most - int(each.sum()), most_records - run.traits.records) if run.traits else 0
-        moved = int(np.abs(each - usual).sum()) / 2
-        if missing > _MISSING * most:
+    known = [(run, run.traits) for run in runs if run.traits]
+    # What was stopped as all others had ended may be shorter; its last slot may have been cut short.
+    stopped = any(run.directory.facts.together and run.directory.facts.together.stopped for run, _ in known)
+    lengths = [len(traits.arrivals) for _, traits in known]
+    length = min(lengths) - 1 if stopped else max(lengths)
+    counts = [int(traits.arrivals[:length].sum()) for _, traits in known]
+    most = max(counts)
+    seconds = significant(length * SLOT_NS / 1e9, 3)
+    for (run, _), count in zip(known, counts, strict=True):
+        if most - count > _MISSING * most:
             text = (
-                f"{run.name} has {counted(missing, 'request')} ({percent(missing / most)}) fewer than "
-                f"another run of the same load in the same {significant((length - 1) * SLOT_NS / 1e9, 3)} s."
+                f"{run.name} has {counted(most - count, 'request')} ({percent((most - count) / most)}) fewer "
+                f"than another run of the same load in the same {seconds} s."
             )
             yield Finding(FindingKind.MISSING_REQUESTS, text, (run.name,), run.scenario)
-        elif moved > 10 * _MISSING * most:
+    (first, reference), *others = [each for each in known if not each[0].directory.facts.merged] or known
+    for run, traits in others:
+        if (share := _share_of_others(reference, traits)) > _MISSING:
             text = (
-                f"{run.name} sent {percent(moved / most)} of its requests at other times than its load has."
+                f"{percent(share)} of the requests of {run.name} are not those of {first.name}, though both "
+                "are of one load: they are of other lines of the log, or were due at other times."
             )
-            yield Finding(FindingKind.OTHER_SCHEDULE, text, (run.name,), run.scenario)
+            yield Finding(FindingKind.OTHER_SCHEDULE, text, (first.name, run.name), run.scenario)
+            return
+
+
+def _share_of_others(one: RecordTraits, other: RecordTraits) -> float:
+    """Return the share of requests in whose place another run of the same load has others."""
+    bits, sides = max(one.asked_bits, other.asked_bits), []
+    for asked in (one.asked, other.asked):
+        here = ends_in_zeros(asked["line"], bits)
+        sides.append(asked["what"][here] ^ asked["due_ns"][here])
+    values, place = np.unique(np.concatenate(sides), return_inverse=True)
+    found, there = (
+        np.bincount(part.ravel(), minlength=len(values)) for part in np.split(place, [len(sides[0])])
+    )
+    more = found - there
+    # What is missing on one side, and has nothing in its place on the other, is not another request.
+    return float(min(more[more > 0].sum(), -more[more < 0].sum()) / max(len(sides[0]), 1))
 
 
 def _find_repeated_noise(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ SLOT_NS = 100_000_000  # of arrivals
 _MOST_SLOTS = 1 << 22  # five days
 _SAMPLE = 1 << 14  # records of each run, the first ones
 _SAMPLED = ("line", "due_ns", "total_us", "route", "logged_bytes")
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 by the golden ratio: spreads neighbouring numbers (Knuth)
 _COARSE_US = 1000
 _LEAST_SAMPLED = 200
 NO_TIME = "took no time"
@@ -25,7 +27,9 @@ class RecordTraits:
 
     `hidden` are marked as warm-up though they were due after it. `impossible` counts records that no request
     leaves behind, by what is wrong with them. `end_ns` is when the last one was done. `moved` is the share of
-    requests that the generator sent in another 100 ms than that in which they were due.
+    requests that the generator sent in another 100 ms than that in which they were due. `asked` has what the
+    log has of requests (`what`, a number for line, kind, status and size), and when they were due: of all
+    lines, or of those whose mixed number ends in `asked_bits` zeros, which are the same lines of each run.
     """
 
     records: int = 0
@@ -35,6 +39,8 @@ class RecordTraits:
     arrivals: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sample: dict[str, NDArray[Any]] = field(default_factory=dict)
     moved: float = 0.0
+    asked: dict[str, NDArray[Any]] = field(default_factory=dict)
+    asked_bits: int = 0
 
     @property
     def step_us(self) -> int | None:
@@ -69,6 +75,9 @@ class TraitCollector:
     def __init__(self, directory: RunDirectory) -> None:
         self._warm_ns = round(directory.facts.warmup_s * 1e9)
         self._names = len(directory.routes), len(directory.errors)
+        self._kinds = np.array([crc32(name.encode()) for name in directory.routes] + [0], dtype=np.uint64)
+        self._asked_bits = max((directory.requests.count - 1) // _SAMPLE, 0).bit_length()
+        self._asked: list[dict[str, NDArray[Any]]] = []
         self._records = self._hidden = self._end_ns = 0
         self._impossible: Counter[str] = Counter()
         self._arrivals: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -99,6 +108,7 @@ class TraitCollector:
                 self._impossible[what] += count
         late = late_us(block).astype(np.int64)
         late[late == UNKNOWN_LATE_US] = 0
+        self._add_asked(block)
         self._arrivals = _count_slots(self._arrivals, due_ns)
         self._sent = _count_slots(self._sent, due_ns + late * 1000)
 
@@ -115,7 +125,27 @@ class TraitCollector:
             self._arrivals,
             {} if sample is None else {name: np.ascontiguousarray(sample[name]) for name in _SAMPLED},
             float(np.abs(apart).sum() / 2 / max(self._records, 1)),
+            {name: np.concatenate([each[name] for each in self._asked]) for name in self._asked[0]}
+            if self._asked
+            else {},
+            self._asked_bits,
         )
+
+    def _add_asked(self, block: Records) -> None:
+        line = block["line"].astype(np.uint64)
+        here = ends_in_zeros(line, self._asked_bits)
+        kept = block[here]
+        kind = self._kinds[np.minimum(kept["route"], len(self._kinds) - 1)]
+        logged = kept["logged_bytes"].astype(np.uint64) << np.uint64(16) | kept["logged_status"]
+        what = ((line[here] * _MIX ^ kind) * _MIX ^ logged) * _MIX
+        self._asked.append({"line": line[here], "what": what, "due_ns": kept["due_ns"].astype(np.uint64)})
+
+
+def ends_in_zeros(lines: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
+    """Return which numbers of lines, mixed, end in so many zeros: the same ones of every run."""
+    mixed = (lines * _MIX) >> np.uint64(32)
+    found: NDArray[np.bool_] = mixed & np.uint64((1 << bits) - 1) == 0
+    return found
 
 
 def _count_slots(counts: NDArray[np.int64], instants_ns: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -78,6 +78,31 @@ def _drop_slowest(path: Path) -> None:
     rewrite(path, table[np.sort(np.argsort(table["total_us"])[: len(table) * 96 // 100])])
 
 
+def _ask_for_others(path: Path) -> None:
+    """Put other lines of the log, which are served fast, in the places of those that are slow."""
+    table = load_records(path)
+    slow, fast = (np.flatnonzero(part) for part in (table["total_us"] > 20_000, table["total_us"] <= 20_000))
+    due_ns = table["due_ns"][slow]
+    table[slow] = table[fast[: len(slow)]]
+    table["due_ns"][slow] = due_ns
+    rewrite(path, table)
+
+
+def _delay_slowest(path: Path) -> None:
+    """Let slow requests be due when most of their time had passed."""
+    table = load_records(path)
+    slow = table["total_us"] > 20_000
+    table["due_ns"] += np.where(slow, table["total_us"] * 700, 0)
+    table["total_us"] = np.where(slow, table["total_us"] * 0.3, table["total_us"])
+    rewrite(path, table)
+
+
+def _end_early(path: Path) -> None:
+    table = load_records(path)
+    rewrite(path, table[table["due_ns"] < 10.1e9])
+    change(path, ended_at=instant(10 * (int(path.name[:4]) - 1) + 10.5 / 60))
+
+
 def _hide_slowest(path: Path) -> None:
     change_records(path, load_records(path)["total_us"] > 20_000, flags=8)  # type: ignore[arg-type]
 
@@ -137,6 +162,12 @@ REFUSED: list[Row] = [
         "hidden-requests",
     ),
     ("its slowest 4 % are gone from records, count and sum", 3.0, _all(_drop_slowest), "missing-requests"),
+    (
+        "its runs end before the log does, and say that they are complete",
+        3.0,
+        _all(_end_early),
+        "missing-requests",
+    ),
     ("both sides' records are exchanged, and their sums removed", 3.0, _exchange, "no-sum"),
     ("12 s of records took 400 s by the clock on the wall", 1.0, _lasted(400), "other-clock"),
     ("12 s of records took 6 s by it: one clock goes at half speed", 1.0, _lasted(6), "other-clock"),
@@ -148,6 +179,8 @@ DOUBTED: list[Row] = [
         lambda p: change_side(p, "nvme", due_ns=np.linspace(0, 11e9, COUNT)),
         "other-schedule",
     ),
+    ("other lines of the log took the places of the slow ones", 3.0, _all(_ask_for_others), "other-schedule"),
+    ("slow requests were due later than the log has it", 3.0, _all(_delay_slowest), "other-schedule"),
     (
         "all records are of one line of the log",
         1.0,
@@ -228,6 +261,32 @@ def test_what_no_run_records_is_a_doubt(experiments: dict[float, Path], row: Row
     found = spoil(experiments, row, tmp_path)
     assert row[3] in finding_names(found)
     assert {each["level"] for each in found["findings"]} == {"warn"}
+
+
+DIVERTED: list[tuple[str, dict[str, Any]]] = [
+    ("redirected", {"status": 302}),
+    ("answered by a short error page", {"bytes": 300}),
+]
+
+
+@pytest.mark.parametrize(("what", "answer"), DIVERTED, ids=[row[0] for row in DIVERTED])
+@pytest.mark.parametrize("backend", ["nvme", "sata"])
+def test_slow_requests_that_are_answered_otherwise_than_the_log_has_it_hide_no_tail(
+    experiments: dict[float, Path], what: str, answer: dict[str, Any], backend: str, tmp_path: Path
+) -> None:
+    def divert(folder: Path) -> None:
+        """Leave 1.5 % slow; answer half of those of one side otherwise, and fast."""
+        for path in [*runs_of(folder, "sata"), *runs_of(folder)]:
+            slowest = np.argsort(load_records(path)["total_us"])[-30:]
+            change_records(path, load_records(path)["total_us"] > 20_000, total_us=2000, ttfb_us=0)
+            change_records(path, slowest, total_us=50_000)
+            if backend in path.name:
+                change_records(path, slowest[:15], total_us=2000, **answer)
+
+    found = spoil(experiments, ("", 3.0, divert, ""), tmp_path)
+    assert finding_names(found) - {"rare-stalls"} == {"odd-answers"}, what
+    gate = next(each for each in found["gates"] if each["metric"] == "p99")
+    assert (gate["verdict"], gate["estimate"] < 1) == ("INCONCLUSIVE", backend == "nvme")
 
 
 def _slow_pages(folder: Path) -> None:
