@@ -37,7 +37,8 @@ def record_findings(run: MeasuredRun) -> _Found:
     - The sum of the records is gone. It came with `load` in run.json, so a run that has that had one.
     - A replay of 10 s or more whose clock and records differ: it cannot have ended before its last request,
       and it ends within 10 s, or a tenth of its length, after it.
-    - Over 0.1 % of its records could come from no request, or over half from one line of a longer log.
+    - Over 0.1 % of its records could come from no request, or took the same time to the microsecond, or over
+      half come from one line of a longer log.
     - The steps of its clock are over 1 ms, and over 5 % of its median response time.
     """
     traits, facts = run.traits, run.directory.facts
@@ -70,6 +71,11 @@ def record_findings(run: MeasuredRun) -> _Found:
         yield FindingKind.IMPOSSIBLE_RECORDS, text, None
     if is_replay and traits.commonest_line > _ONE_LINE and sum(log.valid or 0 for log in facts.logs) > 2:
         text = f"has {percent(traits.commonest_line)} of its records from one line of the log."
+        yield FindingKind.IMPOSSIBLE_RECORDS, text, None
+    repeated_us, times = traits.repeated
+    if times and is_replay:
+        took = milliseconds(repeated_us / 1000)
+        text = f"has {counted(times, 'request')} that took {took} to the microsecond."
         yield FindingKind.IMPOSSIBLE_RECORDS, text, None
     step_us, usual_ms = traits.step_us, _median_ms(run)
     if step_us and usual_ms and not facts.from_log and step_us / 1000 > _STEP_FRACTION * usual_ms:
