@@ -221,7 +221,8 @@ class PhaseLengths(_Model):
 class Companion(_Model):
     """Another run that loaded the same clone at the same time, from when to when by this run's own clock.
 
-    `crowd`: it is what others are timed within. `load` is the digest of its load.
+    `crowd`: it is what others are timed within. `load` is the digest of its load, without the instant from
+    which on it plays its log, which is `log_from`.
     """
 
     member: str
@@ -229,6 +230,7 @@ class Companion(_Model):
     crowd: bool = False
     speed: str | None = None
     load: str | None = None
+    log_from: str | None = None
     from_s: float | None = Field(default=None, allow_inf_nan=False)
     to_s: float | None = Field(default=None, allow_inf_nan=False)
 

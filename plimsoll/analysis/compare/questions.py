@@ -27,6 +27,8 @@ from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identi
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import (
     MUCH_TAKEN_MS,
+    are_slices_alike,
+    find_slice,
     late_finding,
     runs_with_known_lateness,
     taken_ms_per_s,
@@ -233,19 +235,22 @@ def _is_kept(values: Sequence[Sequence[float]], gate: Gate) -> bool:
 def _cut_alike(
     runs: Sequence[MeasuredRun], gate: Gate, limit: Limit
 ) -> tuple[dict[int, RunPhase], tuple[str, ...]]:
-    """Return the phases of all runs, cut alike where they are compared by a ratio, and what to say of it."""
+    """Return the phases of all runs, those of a slice cut alike for a ratio, and what to say of it."""
     phases = [(run, phase) for run in runs if (phase := run.phases.get(gate.phase))]
     if limit != "at_most_ratio" or not phases:
         return {}, ()
-    whole = [phase for _, phase in phases]
-    cut = gate.metric_type.cut_alike(whole, gate.metric)
-    counts = [phase.requests for phase in whole]
+    cut: dict[int, RunPhase] = {}
+    for part in dict.fromkeys(find_slice(run) for run, _ in phases):
+        mine = [(run, phase) for run, phase in phases if find_slice(run) == part]
+        alike = gate.metric_type.cut_alike([phase for _, phase in mine], gate.metric)
+        cut |= {id(run): each for (run, _), each in zip(mine, alike, strict=True)}
+    counts = [phase.requests for _, phase in phases]
     note = (
-        f"Compared at {min(each.requests for each in cut):,} requests of each run, of the "
+        f"Compared at {min(each.requests for each in cut.values()):,} requests of each run, of the "
         f"{min(counts):,} to {max(counts):,} that they have."
     )
-    fewer = [each.requests for each in cut] != counts
-    return {id(run): each for (run, _), each in zip(phases, cut, strict=True)}, (note,) if fewer else ()
+    fewer = [cut[id(run)].requests for run, _ in phases] != counts
+    return cut, (note,) if fewer else ()
 
 
 def _find_unit(gate: Gate, runs: Sequence[MeasuredRun]) -> str:
@@ -421,6 +426,7 @@ def _find_of_scenario(
         yield late_finding([run for run in runs if run.name in late], len(runs), scenario)
     yield from _find_censored(sides, gates, scenario)
     yield from _find_few_runs(sides, gates, scenario, order)
+    yield from _find_unequal_slices(sides, scenario, order)
     if order is not None:
         for kind, text in order.findings:
             yield Finding(kind, text, (), scenario)
@@ -465,6 +471,21 @@ def _find_few_runs(
             f"{candidate.name}; what is missing may be what went wrong."
         )
         yield Finding(FindingKind.UNEQUAL_RUNS, text, (), scenario)
+
+
+def _find_unequal_slices(sides: tuple[Side, Side], scenario: str, order: Order | None) -> Iterator[Finding]:
+    """Yield that the sides played other slices of the log, or not equally often, in what is no whole blocks.
+
+    In an experiment that lacks runs of one side, that is what is to be said of it.
+    """
+    baseline, candidate = (side.of(scenario) for side in sides)
+    lacks = len(baseline) != len(candidate) and sides[0].experiment == sides[1].experiment is not None
+    if lacks or not baseline or not candidate or (order and order.blocks):
+        return
+    if not are_slices_alike(baseline, candidate):
+        text = f"{scenario}: the sides played other slices of the log, or not equally often."
+        runs = tuple(run.name for run in (*baseline, *candidate))
+        yield Finding(FindingKind.OTHER_LOAD, text, runs, scenario)
 
 
 def _find_controls_apart(baseline: Side, candidate: Side) -> Iterator[Finding]:

@@ -14,8 +14,10 @@ from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import (
     find_lateness,
     find_shared_machine,
+    find_slice,
     lag_findings,
     load_findings,
+    match_slices,
     percentiles_out_of_reach,
 )
 from plimsoll.analysis.evidence.host_load import find_busier_side
@@ -107,9 +109,10 @@ def findings_between(
     yield from drive_findings(runs, scenario)
     for side, name in zip(sides[1:], names[1:], strict=True):
         called = (names[0], name)
-        yield from side_findings(sides[0], side, called, scenario)
+        matched = match_slices(sides[0], side)
+        yield from side_findings(*matched, called, scenario)
         yield from lag_findings(sides[0], side, called, scenario)
-        yield from find_other_mix(sides[0], side, called, scenario)
+        yield from find_other_mix(*matched, called, scenario)
         yield from find_busier_side(sides[0], side, called, scenario)
     yield from _find_unequal_requests(runs, scenario)
 
@@ -117,11 +120,15 @@ def findings_between(
 def _find_unequal_requests(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Finding]:
     if not runs or any(run.directory.facts.loop != "open" for run in runs):
         return
-    few, many = (pick(runs, key=lambda run: run.phases[WHOLE].requests) for pick in (min, max))
-    counts = [run.phases[WHOLE].requests for run in (few, many)]
-    if counts[1] > _LOADS_DIFFER * counts[0]:
+    for part in dict.fromkeys(map(find_slice, runs)):
+        alike = [run for run in runs if find_slice(run) == part]
+        few, many = (pick(alike, key=lambda run: run.phases[WHOLE].requests) for pick in (min, max))
+        counts = [run.phases[WHOLE].requests for run in (few, many)]
+        if counts[1] <= _LOADS_DIFFER * counts[0]:
+            continue
         text = f"{scenario}: the runs have between {counts[0]:,} and {counts[1]:,} requests."
         yield Finding(FindingKind.UNEQUAL_REQUESTS, text, (few.name, many.name), scenario)
+        return
 
 
 def identity_findings(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """Whether the generator sent all runs the same load, on time, and kept no server waiting. Pure."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 from typing import Any
@@ -12,6 +13,7 @@ from plimsoll.common.units import counted, milliseconds, share
 from plimsoll.rundir.read import RunDirectory
 
 _OF_THE_PLACE = {"target", "connect_to", "backend", "repeat", "user", "imported_from"}
+_SLICE = "from"  # in the settings of a load: the instant of the log from which on it is played
 _MOST_NAMED = 3
 _DIGITS = 12  # of a digest that is shown
 _LIMIT_LAG_MS = 1.0
@@ -31,7 +33,7 @@ _Found = Iterator[tuple[FindingKind, str, str | None]]
 def load_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Finding]:
     """Yield what differs in the load of the runs of one scenario, of both sides."""
     said = [run.directory.facts.load for run in runs]
-    known = [load.settings for load in said if load is not None]
+    known = [_load_settings(run) for run in runs if run.directory.facts.load is not None]
     names = tuple(run.name for run in runs)
     if known and len(known) < len(runs):
         without = [run.name for run, load in zip(runs, said, strict=True) if load is None]
@@ -43,6 +45,11 @@ def load_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Findin
         for key, values in differing([_load_circumstances(run) for run in runs])
         if key not in found
     }
+    blocks: dict[object, list[dict[str, str | None]]] = {}
+    for run in runs:
+        part = run.directory.facts.experiment
+        blocks.setdefault(part and (part.name, part.block), []).append({_SLICE: find_slice(run)})
+    found |= {key: values for each in blocks.values() for key, values in differing(each)}
     # Versions may matter, but need not: they are facts (evidence/facts.py).
     if different := {key: values for key, values in found.items() if not key.endswith("version")}:
         text = f"The runs of {scenario} are not of one load: {_differences_text(different)} differ."
@@ -50,9 +57,50 @@ def load_findings(runs: Sequence[MeasuredRun], scenario: str) -> Iterator[Findin
 
 
 def load_facts(run: MeasuredRun) -> dict[str, Any]:
-    """Return all that is known to have shaped the load of `run` (hostile)."""
-    load = run.directory.facts.load
-    return _load_circumstances(run) | (load.settings if load else {})
+    """Return all that is known to have shaped the load of `run` (hostile), but not which slice of a log."""
+    return _load_circumstances(run) | _load_settings(run)
+
+
+def find_slice(run: MeasuredRun) -> str | None:
+    """Return from which instant of a log on its block plays it, and what runs together with it (hostile).
+
+    Blocks of an experiment may have slices of their own; None where the run is in no block, or has no slice.
+    """
+    facts = run.directory.facts
+    if facts.experiment is None or facts.experiment.block is None:
+        return None
+    own = facts.load.settings.get(_SLICE) if facts.load else None
+    others = [other.log_from for other in facts.together.others] if facts.together else []
+    return ", ".join(str(at) for at in (own, *others) if at is not None) or None
+
+
+def are_slices_alike(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]) -> bool:
+    """Return whether both sides played the same slices of their logs, each as often for as many runs."""
+    one, other = (Counter(map(find_slice, side)) for side in (baseline, candidate))
+    return all(one[each] * len(candidate) == other[each] * len(baseline) for each in one | other)
+
+
+def match_slices(
+    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun]
+) -> tuple[Sequence[MeasuredRun], Sequence[MeasuredRun]]:
+    """Return as many runs of each slice of a log on both sides: what is asked differs between slices.
+
+    All runs, where the slices are alike, or none is on both sides.
+    """
+    common = Counter(map(find_slice, baseline)) & Counter(map(find_slice, candidate))
+    if not common or are_slices_alike(baseline, candidate):
+        return baseline, candidate
+
+    def first_of_common(runs: Sequence[MeasuredRun]) -> list[MeasuredRun]:
+        seen: Counter[str | None] = Counter()
+        kept = []
+        for run in runs:
+            seen[each := find_slice(run)] += 1
+            if seen[each] <= common[each]:
+                kept.append(run)
+        return kept
+
+    return first_of_common(baseline), first_of_common(candidate)
 
 
 def late_percentiles(phase: RunPhase) -> list[str]:
@@ -225,6 +273,14 @@ def _known(values: Sequence[float | None]) -> list[float]:
 
 def _upper_medians(sides: Sequence[Sequence[float]]) -> list[float]:
     return [sorted(each)[len(each) // 2] for each in sides]
+
+
+def _load_settings(run: MeasuredRun) -> dict[str, Any]:
+    load = run.directory.facts.load
+    settings = dict(load.settings) if load else {}
+    if settings.get(_SLICE) is not None and find_slice(run):
+        settings[_SLICE] = "a slice a block"
+    return settings
 
 
 def _load_circumstances(run: MeasuredRun) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def extend_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
     ordered: list[tuple[int | None, list[str]]] = []
     for i in range(rounds):
         around = [name for name, n in counts.items() if (i + 1) * n // rounds > i * n // rounds]
-        if lab.order == "blocks":
+        if lab.order == "blocks" and len(counts) > 1:
             if (i + is_half) % 2 == 0:
                 ordered.append((block := block + 1, around))
             else:

@@ -41,6 +41,7 @@ from plimsoll.lab.experiment.problems import read_checked, read_lab
 from plimsoll.lab.experiment.rig import Rig, build_rigs, rigs_by_variant
 from plimsoll.lab.experiment.run import Run
 from plimsoll.lab.experiment.scenarios import TraitsByScenario, prepare_members, read_traits
+from plimsoll.lab.experiment.slices import describe_slices
 from plimsoll.lab.experiment.status.status import add_time, show_beside
 from plimsoll.lab.experiment.status.text import describe_phase
 from plimsoll.lab.experiment.status.watch import StatusReader
@@ -75,6 +76,8 @@ def carry_out(
     prepare_members(lab, _say)
     for sentence in left_out(lab):
         _say(f"{sentence}.")
+    for sentence in describe_slices(lab):
+        _say(sentence)
     _say(f"The experiment is in {folder.path}.")
     try:
         notices = open_notices(lab.notify, lab.name, folder.path, channels, _say)

@@ -27,6 +27,7 @@ from plimsoll.lab.experiment.labfile import (
 )
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.scenarios import ScenarioTraits, TraitsByScenario
+from plimsoll.lab.experiment.slices import find_slices
 from plimsoll.lab.machine import Machine, Process
 from plimsoll.lab.saturators.saturator import Saturator
 from plimsoll.rundir.find import find_runs
@@ -106,7 +107,7 @@ def member_command(
         *("--backend", run.backend, "--repeat", str(run.repeat), "--out", out),
     ]
     if member.scenario == REPLAY:
-        return [replay_program(), "run", *replay_words(lab, member.options, duration_s), *common]
+        return [replay_program(), "run", *replay_words(lab, member.options, duration_s, run.block), *common]
     given: list[str] = []
     for key, value in member.options.items():
         flag = "--" + key.replace("_", "-")
@@ -122,8 +123,12 @@ def member_command(
     return [*plimsoll_command(), "scenario", member.scenario, *common, *given, *leave, "--no-progress"]
 
 
-def replay_words(lab: Lab, given: dict[str, Any], duration_s: float | None) -> list[str]:
-    """Return the arguments of `plimsoll replay`; `duration_s` is its length, warm-up included."""
+def replay_words(lab: Lab, given: dict[str, Any], duration_s: float | None, block: int | None) -> list[str]:
+    """Return the arguments of `plimsoll replay`; `duration_s` is its length, warm-up included.
+
+    In a block, they are those of its slice of the log.
+    """
+    slices = find_slices(given, duration_s) if block else None
     options = ReplayOptions.model_validate(given)
     pace = ["--rate", f"{options.rate:g}"] if options.rate else ["--speed", options.speed]
     if options.users:
@@ -134,6 +139,7 @@ def replay_words(lab: Lab, given: dict[str, Any], duration_s: float | None) -> l
         *pace,
         *("--loops", str(options.loops if duration_s is not None else options.loops or 1)),
         *(["--duration", f"{duration_s:g}s"] if duration_s is not None else []),
+        *(["--from", slices.start(block)] if slices and block else []),
         *("--warmup", f"{lab.warmup_s:g}s", "--seed", str(lab.seed), "--quiet"),
         *options.flags,
     ]

@@ -50,15 +50,17 @@ def order_runs(
     """Return all runs, which go on each backend through all scenarios.
 
     With `blocks` every two repeats are a block, with each backend twice; of an odd number, the last is a half
-    block. With `abba` every second repeat goes backwards; with `random` each repeat is a draw of its own.
+    block, and a single backend has none. With `abba` every second repeat goes backwards; with `random` each
+    repeat is a draw of its own.
     With `mixed` the way forth of ABBA is redrawn each time too: else the levels of a factor would follow each
     other, and what disturbs a few runs in a row would count as one level's.
     """
     draw = random.Random(seed)  # noqa: S311 an order, no secret
+    in_blocks = order == "blocks" and len(backends) > 1
     sequence: list[tuple[str, int | None]] = []
     around = list(backends)
-    for repeat in range(1, repeats + 1, 2 if order == "blocks" else 1):
-        if order == "blocks":
+    for repeat in range(1, repeats + 1, 2 if in_blocks else 1):
+        if in_blocks:
             places = [*backends, *(backends if repeat < repeats else ())]
             sequence += [(backend, repeat // 2 + 1) for backend in draw_block(places, draw)]
             continue

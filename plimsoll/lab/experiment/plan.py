@@ -24,6 +24,7 @@ from plimsoll.lab.experiment.machines import DryMachine, Machines
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.rig import Rig, StepGroup, build_rigs, rigs_by_variant
 from plimsoll.lab.experiment.scenarios import TraitsByScenario
+from plimsoll.lab.experiment.slices import describe_slices
 from plimsoll.lab.experiment.status.forecast import ExperimentProgress, left_s, precondition_s
 from plimsoll.lab.experiment.volumes import (
     planned_words,
@@ -58,12 +59,16 @@ def print_plan(found: Lab, kinds: TraitsByScenario, as_json: bool) -> None:
             data["variants"] = [
                 {"name": name, "clone": rig, "factors": levels} for name, rig, levels in shown
             ]
+        if slices := describe_slices(found):
+            data["slices"] = slices
         click.echo(json.dumps(data | {"chapters": planned}, indent=2))
         return
     for chapter in planned:
         click.echo("\n".join(chapter["lines"]) + "\n")
     for sentence in left_out(found):
         click.echo(f"# {sentence}.")
+    for sentence in describe_slices(found):
+        click.echo(f"# {sentence}")
     click.echo(f"# {summarize(found)}")
 
 

@@ -34,6 +34,7 @@ from plimsoll.lab.saturators import make_saturator
 from plimsoll.lab.steps.step import Command
 from plimsoll.lab.tuning import TuningPlan
 from plimsoll.lab.tuning.plan import label_parts
+from plimsoll.rundir.facts import Load
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, HOST_FILE, TOGETHER_FILE
 from plimsoll.rundir.read import read_json
 from plimsoll.rundir.volumes import VolumeRound, last_filling, read_rounds
@@ -271,6 +272,10 @@ def _began_s(of: MemberRun, by: MemberRun) -> float:
 
 def _other(part: MemberRun, other: MemberRun) -> dict[str, Any]:
     facts = read_json(other.directory / FACTS_FILE)
+    load = facts.get("load") or {}
+    slice_from = (load.get("settings") or {}).get("from")
+    if slice_from is not None:  # runs of one load play slices of the log that differ
+        load = Load.of({**load["settings"], "from": None}).model_dump()
     clock_s = (other.clock.start_ns - part.clock.start_ns) / 1e9
     started, ended = (datetime.fromisoformat(facts[key]) for key in ("started_at", "ended_at"))
     return {
@@ -278,7 +283,8 @@ def _other(part: MemberRun, other: MemberRun) -> dict[str, Any]:
         "scenario": other.load.member.scenario,
         "crowd": other.load.member.is_crowd,
         "speed": facts.get("speed"),
-        "load": (facts.get("load") or {}).get("digest"),
+        "load": load.get("digest"),
+        **({} if slice_from is None else {"log_from": slice_from}),
         "from_s": _began_s(other, part),
         "to_s": round(clock_s + (ended - started).total_seconds(), 6),
     }

@@ -257,7 +257,7 @@ def _replays(lab: Lab) -> Iterator[str]:
         yield missing_replay()
         return
     try:
-        said = _run_replay("run", "--help", timeout_s=_HELP_S).stdout if replays else ""
+        said = run_replay("run", "--help", timeout_s=_HELP_S).stdout if replays else ""
     except subprocess.TimeoutExpired:
         yield f"{replay_program()}: does not answer --help within {_HELP_S:g} s: build it again: make build"
         return
@@ -294,7 +294,7 @@ def reading_words(options: ReplayOptions) -> list[str]:
 def _unreadable(options: ReplayOptions) -> str:
     """Return why the replay's own reader would not read the logs, empty where it does."""
     try:
-        done = _run_replay("parse", "--stats", "--quiet", *reading_words(options))
+        done = run_replay("parse", "--stats", "--quiet", *reading_words(options))
     except subprocess.TimeoutExpired:
         return ""
     if not done.returncode:
@@ -304,7 +304,8 @@ def _unreadable(options: ReplayOptions) -> str:
     return last_words(done.stderr).removeprefix("replay: ")
 
 
-def _run_replay(*words: str, timeout_s: float = _LOG_S) -> "subprocess.CompletedProcess[str]":
+def run_replay(*words: str, timeout_s: float | None = _LOG_S) -> "subprocess.CompletedProcess[str]":
+    """Run `bin/replay`, and return how it ended. Raises OSError, and TimeoutExpired."""
     return subprocess.run(  # noqa: S603 our own program, by a list of words
         [replay_program(), *words],
         stdin=subprocess.DEVNULL,

@@ -285,6 +285,7 @@ def test_blocks_hold_each_backend_twice_and_all_arrangements_are_drawn() -> None
         assert all(run.block == (run.repeat + 1) // 2 for run in runs)
         for block in (1, 2):
             drawn["".join(run.backend for run in runs if run.block == block and run.scenario == "s")] += 1
+    assert not any(run.block for run in order_runs(["a"], ["s"], 4, "blocks", 1)), "nothing to draw"
     assert len(drawn) == 6
     assert all(70 <= count <= 130 for count in drawn.values()), "about a sixth of 600 each"
 

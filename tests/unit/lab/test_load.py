@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.common.programs import project
 from plimsoll.lab.clones.clone import Target
 from plimsoll.lab.errors import LabError
 from plimsoll.lab.experiment.design import variants
@@ -28,6 +29,7 @@ from plimsoll.lab.experiment.load import (
 )
 from plimsoll.lab.experiment.order import PlannedRun
 from plimsoll.lab.experiment.scenarios import ScenarioTraits, read_traits
+from plimsoll.lab.experiment.slices import describe_slices
 from plimsoll.lab.machine import LocalMachine
 from plimsoll.lab.saturators.saturator import OnEvent
 from tests.support.labfile import ALONE, ENDLESS, TOGETHER, UPGRADES, parse_lab
@@ -49,6 +51,57 @@ def test_a_replay_lasts_as_long_as_its_phases() -> None:
         "replay run a.log b.log --speed 2 --loops 0 --duration 125s --warmup 5s --seed 1 --quiet "
         "--target http://127.0.0.1:1 --connect-to 10.0.0.1:80 --backend a --repeat 2 --out /out"
     )
+
+
+LOG = str(project() / "examples/access.log")  # of 60 s, from 23:55:22 on
+STARTS = [f"2026-11-20T23:{each}Z" for each in ("55:22", "55:42", "56:02")]
+# Options of the replay, seconds of a run, and where blocks 1, 2, 3 and 4 begin; None: where all others do.
+SLICES: list[tuple[str, str, int, list[str] | None]] = [
+    ("a slice a block, dealt in turn", "", 20, [*STARTS, STARTS[0]]),
+    ("of the log's time, whatever the speed", "speed: 2", 10, [*STARTS, STARTS[0]]),
+    ("a log of one slice", "", 40, None),
+    ("a log that is too short", "", 90, None),
+    ("a pace of one's own", "rate: 5", 20, None),
+    ("users", "users: 5", 20, None),
+    ("as fast as it goes", "speed: max", 20, None),
+    ("a part of the log that lab.yml names", "flags: [--from=2026-11-20T23:55:40Z]", 20, None),
+    ("as many requests as lab.yml says", 'flags: [--limit, "5"]', 20, None),
+    ("a log that is not there", "format: none", 20, None),
+]
+
+
+@pytest.mark.parametrize(("what", "options", "lasts_s", "starts"), SLICES, ids=[row[0] for row in SLICES])
+def test_all_runs_of_a_block_replay_one_slice_of_the_log(
+    what: str, options: str, lasts_s: int, starts: list[str] | None
+) -> None:
+    scenario = f"scenario: replay\n    options: {{log: {LOG}, {options}}}"
+    lab = parse_lab(
+        ALONE.replace("scenario: download", scenario)
+        + f"warmup_s: 0\nphases: {{before_s: 0, during_s: {lasts_s}, after_s: 0}}\n"
+    )
+    (member,) = lab.scenarios[0].members
+    begins: list[str | None] = []
+    for block in (1, 2, 3, 4, None):
+        runs = [PlannedRun(at, 2, "a", "replay", block) for at in (1, 2)]
+        first, second = (
+            member_command(lab, run, member, ScenarioTraits(False, True), Target("http://h"), "/out", True)
+            for run in runs
+        )
+        assert first == second
+        begins.append(first[first.index("--from") + 1] if "--from" in first else None)
+    assert begins[:4] == ([None] * 4 if starts is None else starts), what
+    assert begins[4] is None, "a run in no block"
+
+
+def test_the_plan_says_which_slices_there_are() -> None:
+    text = ALONE.replace("scenario: download", f"scenario: replay\n    options: {{log: {LOG}, speed: 2}}")
+    text += "warmup_s: 0\nphases: {before_s: 0, during_s: 10, after_s: 0}\n"
+    assert describe_slices(parse_lab(text)) == [], "a single backend has no blocks"
+    other = "  - {name: b, clone: {driver: static, target: 'http://127.0.0.1:8081'}}\nscenarios:"
+    assert describe_slices(parse_lab(text.replace("scenarios:", other))) == [
+        "replay: the log holds 3 slices of 20 s; all runs of a block play one, those of the first from "
+        f"{STARTS[0]} on, of the second from {STARTS[1]}."
+    ]
 
 
 def test_a_scenario_gets_what_lab_yml_says_and_may_change_a_clone_of_ours_only() -> None:
