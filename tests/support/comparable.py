@@ -16,6 +16,7 @@ from tests.support.rundir import change_records, records, write_run
 
 START = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
 REQUESTS = 1500
+ORDERS = ("BAAB", "AABB", "ABAB", "BBAA")
 STEADY = (1.00, 1.02, 0.99, 1.01, 0.98)
 
 
@@ -78,6 +79,25 @@ def write_both(
             tail_ms = 50 * spread(side, repeat) * (ratio if side else 1.0)
             name = f"{at + 1:04d}-{more.get('scenario', 'replay')}--{names[side]}--{repeat}"
             write_comparable(folder / "runs" / name, names[side], repeat, at, tail_ms, **more)
+    return folder
+
+
+def write_blocks(
+    folder: Path, runs: int, ratio: float = 1.0, drift: float = 1.0, of: int = 16, **stated: Any
+) -> Path:
+    """Write the first `runs` of an experiment of `of` in blocks, where nvme takes `ratio` times as long.
+
+    Each block takes `drift` times as long as the one before. `stated` is what run.json says besides of the
+    experiment.
+    """
+    places = [(block, side) for block in range(of // 4) for side in ORDERS[block % len(ORDERS)]]
+    for at, (block, side) in enumerate(places[:runs]):
+        backend = "nvme" if side == "B" else "sata"
+        tail_ms = 50 * drift**block * (1.0, 1.01, 0.99, 1.0)[at % 4] * (ratio if side == "B" else 1.0)
+        repeat = 1 + sum(other == side for _, other in places[:at])
+        name = f"{at + 1:04d}-replay--{backend}--{repeat}"
+        experiment = {"name": "blocks", "run": at + 1, "of": of, "block": block + 1} | stated
+        write_comparable(folder / "runs" / name, backend, repeat, at, tail_ms, experiment=experiment)
     return folder
 
 

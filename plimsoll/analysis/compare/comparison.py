@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
+from plimsoll.analysis.compare.by_blocks import decide_by_blocks
 from plimsoll.analysis.compare.decision import (
     Outcome,
     Question,
@@ -17,8 +18,24 @@ from plimsoll.analysis.compare.decision import (
     verdict_sentence,
 )
 from plimsoll.analysis.compare.gates import ANSWERS_METRIC, MORE_WRONG, Gate, Gates, read_gates
-from plimsoll.analysis.compare.looks import KnownLooks, find_look_findings, look_at, remember_look
+from plimsoll.analysis.compare.looks import (
+    KnownLooks,
+    Plan,
+    find_look_findings,
+    look_at,
+    recall_looks,
+    remember_look,
+)
+from plimsoll.analysis.compare.plan import (
+    NO_PLAN,
+    PlanProgress,
+    StatedPlan,
+    count_done,
+    find_stated,
+    keep_to_plan,
+)
 from plimsoll.analysis.compare.questions import (
+    GateQuestion,
     build_questions,
     default_gates,
     find_comparison_findings,
@@ -103,6 +120,7 @@ class Comparison:
     differences: list[Difference]
     looks: KnownLooks
     gates_written_at: datetime | None = None
+    stated: StatedPlan = NO_PLAN
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -133,6 +151,14 @@ class Comparison:
     def confidence(self) -> float:
         """How sure each verdict is: what the gates ask for, shared by the sets of gates that were tried."""
         return 1 - (1 - self.gates.confidence) / self.looks.gates
+
+    @property
+    def plan(self) -> PlanProgress | None:
+        """The plan that they were judged by, and how far it is; None where there is none."""
+        if self.stated.plan is None:
+            return None
+        error = 1 - self.confidence
+        return PlanProgress(self.stated.plan, self.looks.look.done, error, self.stated.beyond)
 
     @property
     def gates_sentence(self) -> str:
@@ -175,6 +201,7 @@ class Comparison:
             "verdict": self.verdict,
             "confidence": self.gates.confidence,
             "look": self.looks.number,
+            "plan": self.plan and self.plan.as_json(),
             "looks_known_here": [
                 {"at": shown["at"], "same_gates": each.gates == self.looks.look.gates}
                 for each in self.looks.earlier
@@ -205,13 +232,16 @@ def compare(
     candidate: str | None = None,
     gates: Path | None = None,
     progress: Progress = lambda *_: None,
+    plan: Plan | None = None,
 ) -> Comparison:
     """Compare two paths, or two backends of one. Without a file of `gates` the default ones are asked.
 
-    `progress` is called with the number of records read so far and that of all runs. Raises PlimsollError.
+    `progress` is called with the number of records read so far and that of all runs. `plan` is the one that
+    is asked for, beside that of the experiment. Raises PlimsollError.
     """
     asked = None if gates is None else read_gates(gates)
     opened = open_sides(paths, baseline, candidate)
+    stated = find_stated(opened, plan)
     total, read = sum(run.requests.count for side in opened for run in side.runs), 0
 
     def advance(records: int) -> None:
@@ -222,7 +252,8 @@ def compare(
     experiments = find_experiments(opened)
     first, second = (_measure_side(side, experiment_key(side, experiments), advance) for side in opened)
     written_at = None if gates is None else datetime.fromtimestamp(gates.stat().st_mtime, UTC)
-    return judge_sides(opened, (first, second), asked or default_gates(first, second), written_at=written_at)
+    kept, sides = keep_to_plan(stated, recall_looks(opened[1].path), (first, second))
+    return judge_sides(opened, sides, asked or default_gates(first, second), (), written_at, kept)
 
 
 def judge_sides(
@@ -231,11 +262,12 @@ def judge_sides(
     gates: Gates,
     further: Sequence[Finding] = (),
     written_at: datetime | None = None,
+    stated: StatedPlan = NO_PLAN,
 ) -> Comparison:
     """Judge two sides that are measured; where anything can be decided, this look at them is remembered.
 
     `further` are findings of the caller's own, which weigh as all others do. `written_at` is when the file of
-    gates was written.
+    gates was written. `stated` is the plan in force; the sides have the runs that it takes in.
     """
     orders = find_orders(*sides)
     findings = gravest_first([*further, *find_comparison_findings(opened, sides, gates, orders)])
@@ -244,13 +276,22 @@ def judge_sides(
         for scenario in dict.fromkeys(gate.scenario for gate in gates.gates)
     }
     questions = build_questions(*sides, gates, orders, stops)
-    looks, forgotten = KnownLooks(look_at(sides[0].runs, sides[1].runs, gates)), list[str]()
+    plan, done = stated.plan, 0
+    if plan is not None:
+        done = count_done(plan, sides, orders, list(stops))
+        questions = [_wait_for(plan, done, asked) for asked in questions]
+    looks, forgotten = KnownLooks(look_at(sides[0].runs, sides[1].runs, gates, plan, done)), list[str]()
     if not all(asked.question.blocked for asked in questions):
         looks, forgotten = remember_look(looks.look, opened[1].path)
 
     def decide_as_one_of(choices: int) -> list[Verdict]:
         confidence = 1 - (1 - gates.confidence) / choices
-        return decide([asked.question for asked in questions], confidence, looks.number)
+        asked = [each.question for each in questions]
+        if plan is None:
+            return decide(asked, confidence, looks.number)
+        if plan.looks == "end":
+            return decide(asked, confidence)
+        return decide_by_blocks(asked, confidence, plan.runs // 2)
 
     verdicts = decide_as_one_of(looks.gates)
     holds_if_chosen = None
@@ -269,11 +310,24 @@ def judge_sides(
         candidate=sides[1],
         gates=gates,
         judged=judged,
-        findings=[*findings, *again, *on_the_way],
+        findings=[*findings, *stated.findings, *again, *on_the_way],
         looks=looks,
         gates_written_at=written_at,
+        stated=stated,
         differences=find_differences(sides[0].runs, sides[1].runs),
     )
+
+
+def _wait_for(plan: Plan, done: int, asked: GateQuestion) -> GateQuestion:
+    """Return a gate's question, blocked where the plan has no look at the runs that are there."""
+    question = asked.question
+    if plan.looks == "end" and done < plan.runs:
+        waits = f"The plan looks once, at its end: {done} of {plan.runs} runs a side are there."
+    elif plan.looks == "blocks" and not question.in_blocks and not question.blocked:
+        waits = "The plan looks at whole blocks: fewer than two are there, or an earlier one is missing."
+    else:
+        return asked
+    return replace(asked, question=replace(question, blocked=[*question.blocked, waits]))
 
 
 def _is_pass(verdicts: Sequence[Verdict]) -> bool:

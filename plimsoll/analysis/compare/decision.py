@@ -28,6 +28,7 @@ from plimsoll.analysis.statistics.permutation import (
     levels_of_each,
     step_down,
 )
+from plimsoll.analysis.statistics.sequential import BlockEvidence
 from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted, milliseconds, percent, significant
 
@@ -36,7 +37,7 @@ Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 _LOGS = ("at_most_ratio", "at_most_ms")
 ALONE = ("at_most_ms", "at_most_share", "at_most_share_of_runs")
 _ROUNDED = 1e-12
-_LATE = (
+LATE = (
     "The load generator was late, and the verdict depends on it: had it sent every request of one side in "
     "time, it could be another. Use a lower rate, or a quieter machine for the generator."
 )
@@ -121,12 +122,17 @@ class Question:
         if self.is_at_bound:
             bad = sum(value > self.at_most for value in self.candidate)
             return BoundTest(bad, len(self.candidate), self.bad_runs, fmean(self.candidate))
-        baseline, candidate = self.baseline, self.candidate
-        if self.uses_logs:
-            baseline, candidate = [math.log(v) for v in baseline], [math.log(v) for v in candidate]
+        baseline, candidate = self.on_scale
         if self.is_absolute:
             return PermutationTest([], candidate, False, alpha)
         return PermutationTest(baseline, candidate, self.is_paired, alpha, self.in_blocks)
+
+    @property
+    def on_scale(self) -> tuple[Sequence[float], Sequence[float]]:
+        """Both sides' values, on the scale on which they are compared."""
+        if not self.uses_logs:
+            return self.baseline, self.candidate
+        return [math.log(v) for v in self.baseline], [math.log(v) for v in self.candidate]
 
     def to_display(self, value: float | None) -> float | None:
         """Return a value on that scale as a ratio, a time, or a difference."""
@@ -184,7 +190,7 @@ def decide(questions: Sequence[Question], confidence: float, look: int | None = 
     now, then = (
         (error, error) if look is None else (error_of_look(error, look), error_of_look(error, look + 1))
     )
-    families = [_family(question, at) for at, question in enumerate(questions)]
+    families = [family_of(question, at) for at, question in enumerate(questions)]
     count = max(len(set(families) - {None}), 1)
     asked = [_GateTest(question, now / count) for question in questions]
     members = defaultdict(list)
@@ -235,7 +241,7 @@ def broken_by(found: Sequence[Finding]) -> Verdict | None:
     return Verdict("FAIL", " ".join(finding.sentence for finding in worse))
 
 
-def _family(question: Question, at: int) -> Hashable:
+def family_of(question: Question, at: int) -> Hashable:
     """Return what gates have in common that are dealt again together; None of one that takes no error.
 
     A blocked gate counts among those of its runs. Signs that flip are dealt apart from sides that change, and
@@ -309,10 +315,10 @@ class _GateTest:
             more = self._count_more_runs(compared, evidence, errors)
             says = self._explain_undecided(compared, evidence, more, errors.look)
         else:
-            says = [_describe_effect(question, evidence, errors.look)]
+            says = [describe_effect(question, evidence, errors.look)]
         if outcome == "PASS":
             excluded = excluded_share(len(question.candidate), 1 - errors.interval)
-            claim = _describe_claim(len(question.candidate), excluded, 1 - errors.interval)
+            claim = describe_claim(len(question.candidate), excluded, 1 - errors.interval)
         verdict = Verdict(
             outcome=outcome,
             says=" ".join([*filter(None, says), *question.notes]),
@@ -373,7 +379,7 @@ class _GateTest:
         if self.question.excuses and self.p_adjusted <= alpha:
             return list(self.question.excuses)
         if self._is_for_lateness(evidence, alpha):
-            return [_LATE]
+            return [LATE]
         side = "" if self.question.is_absolute else " a side"
         why = self._explain_spread(compared, evidence, alpha, side)
         if more is not None:
@@ -423,7 +429,10 @@ def _test_name(question: Question, evidence: Evidence | BinomialTest | BoundTest
     return "alone" if question.is_absolute else evidence.dealt
 
 
-def _describe_effect(question: Question, evidence: Evidence | BinomialTest | BoundTest, alpha: float) -> str:
+def describe_effect(
+    question: Question, evidence: Evidence | BlockEvidence | BinomialTest | BoundTest, alpha: float
+) -> str:
+    """Return how far the candidate is from the baseline; of runs that are counted, how many break it."""
     if isinstance(evidence, BoundTest) and evidence.bad:
         more, sure = percent(evidence.least_share(alpha), 2), percent(1 - alpha, 2)
         return (
@@ -441,7 +450,7 @@ def _describe_effect(question: Question, evidence: Evidence | BinomialTest | Bou
     return ""
 
 
-def _describe_claim(runs: int, excluded: float, confidence: float) -> str:
+def describe_claim(runs: int, excluded: float, confidence: float) -> str:
     """Return what a PASS does not claim: what happens in few runs may have happened in none of these."""
     return (
         f"A PASS from {counted(runs, 'run')} excludes, at {percent(confidence, 2)}, only stalls that come in "

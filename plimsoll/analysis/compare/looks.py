@@ -1,4 +1,4 @@
-"""Looks: on which runs, by which gates, it was decided before, remembered beside the runs and by the user.
+"""Looks: on which runs, by which gates and plan, it was decided; remembered beside the runs and by the user.
 
 Runs are known by the sums of their records, so that neither a copy nor another folder makes them new. What is
 remembered lies in `looks.json` of the candidate's folder, and below `$XDG_STATE_HOME/plimsoll`.
@@ -8,11 +8,12 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Literal, get_args
 
 from plimsoll.analysis.compare.gates import Gates
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
@@ -27,19 +28,35 @@ from plimsoll.rundir.names import RUNS_FOLDER
 LOOKS_FILE = "looks.json"
 FORMAT = 1
 _MOST_BYTES = 64 << 20
+Looks = Literal["end", "blocks"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """So many `runs` a side are planned, with one look at their `end`, or one after each of their blocks."""
+
+    runs: int
+    looks: Looks
+
+    def __str__(self) -> str:
+        when = "one look at its end" if self.looks == "end" else "a look after each block"
+        return f"{self.runs} runs a side with {when}"
 
 
 @dataclass(frozen=True)
 class DecisionLook:
     """The runs of both sides that were decided on, by their identity, by which gates, and when first.
 
-    `gates` is their digest. Older versions wrote neither that nor the instant.
+    `gates` is their digest. Older versions wrote neither that nor the instant. `plan` is the one that it was
+    a look of, and `done` the runs a side that were there; None where no number of runs was stated.
     """
 
     baseline: frozenset[str]
     candidate: frozenset[str]
     gates: str | None = None
     at: datetime | None = None
+    plan: Plan | None = None
+    done: int = 0
 
     def continues(self, other: "DecisionLook") -> bool:
         """Return whether it asks again what `other` asked: both sides share runs with it."""
@@ -57,6 +74,7 @@ class DecisionLook:
             "candidate": sorted(self.candidate),
             "gates": self.gates,
             "at": self.at and f"{self.at:%Y-%m-%dT%H:%M:%S.%fZ}",
+            "plan": self.plan and {"runs": self.plan.runs, "looks": self.plan.looks, "done": self.done},
         }
 
 
@@ -78,8 +96,8 @@ class KnownLooks:
 
     @property
     def gates(self) -> int:
-        """How many sets of gates these very runs were judged by, with its own."""
-        here = (each for each in self._of_candidate if each.runs == self.look.runs)
+        """How many sets of gates these very runs were judged by, with its own; of a plan, at any look."""
+        here = (each for each in self._of_candidate if self.look.plan or each.runs == self.look.runs)
         return len({each.gates for each in (self.look, *here) if each.gates})
 
     @property
@@ -109,18 +127,26 @@ class KnownLooks:
         return [each for each in self.known if self.look.continues(each)]
 
 
-def look_at(baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], gates: Gates) -> DecisionLook:
-    """Return the look at these runs by these gates, at this instant."""
+def look_at(
+    baseline: Sequence[MeasuredRun],
+    candidate: Sequence[MeasuredRun],
+    gates: Gates,
+    plan: Plan | None = None,
+    done: int = 0,
+) -> DecisionLook:
+    """Return the look at these runs by these gates, at this instant, of a plan of which so much is done."""
     limits = gates.model_dump(mode="json", include={"confidence", "answers", "gates"})
     return DecisionLook(
-        frozenset(map(_run_identity, baseline)),
-        frozenset(map(_run_identity, candidate)),
+        frozenset(map(run_identity, baseline)),
+        frozenset(map(run_identity, candidate)),
         sha256(json.dumps(limits, sort_keys=True).encode()).hexdigest(),
         datetime.now(UTC),
+        plan,
+        done,
     )
 
 
-def _run_identity(run: MeasuredRun) -> str:
+def run_identity(run: MeasuredRun) -> str:
     """Return what tells a run from all others: the sum of its records, else its name and start."""
     return run.records_sha256 or f"{run.name} {run.started_at}"
 
@@ -131,9 +157,7 @@ def remember_look(look: DecisionLook, folder: Path) -> tuple[KnownLooks, list[st
     Each of both places learns what the other knows of these runs. What is returned too is why one of them
     cannot be used. Raises RunDirectoryError of a damaged file beside the runs.
     """
-    if folder.name == RUNS_FOLDER:
-        folder = folder.parent  # an experiment's folder stands for its runs
-    beside = None if is_run(folder) else folder / LOOKS_FILE
+    beside = _file_beside(folder)
     known = _read_looks(beside) if beside else []
     problems: list[str] = []
     try:
@@ -150,6 +174,24 @@ def remember_look(look: DecisionLook, folder: Path) -> tuple[KnownLooks, list[st
     return KnownLooks(look, tuple(known)), problems
 
 
+def recall_looks(folder: Path) -> list[DecisionLook]:
+    """Return all looks that are remembered beside the candidate's runs in `folder`, and by the user.
+
+    Raises RunDirectoryError of a damaged file beside the runs.
+    """
+    beside = _file_beside(folder)
+    known = _read_looks(beside) if beside else []
+    with suppress(RunDirectoryError, RuntimeError):  # `remember_look` says so
+        known = _merge([*known, *_read_looks(_state_file())])
+    return known
+
+
+def _file_beside(folder: Path) -> Path | None:
+    if folder.name == RUNS_FOLDER:
+        folder = folder.parent  # an experiment's folder stands for its runs
+    return None if is_run(folder) else folder / LOOKS_FILE
+
+
 def find_look_findings(
     looks: KnownLooks, written_at: datetime | None, forgotten: Sequence[str], holds_if_chosen: bool | None
 ) -> Iterator[Finding]:
@@ -158,7 +200,7 @@ def find_look_findings(
     The gates were written at `written_at`. `holds_if_chosen`: whether a PASS also holds for a
     candidate that was chosen among all of them; None without a PASS.
     """
-    if looks.number > 1:
+    if looks.number > 1 and looks.look.plan is None:
         share = significant(100 * error_of_look(1, looks.number), 2)
         text = (
             f"This is look {looks.number} at these runs, which were decided on before when they were fewer: "
@@ -252,7 +294,20 @@ def _check_look(found: Mapping[str, object]) -> DecisionLook:
     if not isinstance(gates, str | None) or not isinstance(at, str | None):
         raise TypeError("no text")
     instant = datetime.fromisoformat(at).astimezone(UTC) if at else None
-    return DecisionLook(_check_names(found["baseline"]), _check_names(found["candidate"]), gates, instant)
+    plan, done = _check_plan(found.get("plan"))
+    names = _check_names(found["baseline"]), _check_names(found["candidate"])
+    return DecisionLook(*names, gates, instant, plan, done)
+
+
+def _check_plan(found: object) -> tuple[Plan | None, int]:
+    if found is None:
+        return None, 0
+    if not isinstance(found, dict) or found["looks"] not in get_args(Looks):
+        raise ValueError("no plan")
+    runs, done = found["runs"], found["done"]
+    if not isinstance(runs, int) or not isinstance(done, int):
+        raise TypeError("no numbers")
+    return Plan(runs, found["looks"]), done
 
 
 def _check_names(names: object) -> frozenset[str]:

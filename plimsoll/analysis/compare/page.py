@@ -178,9 +178,10 @@ def _lines_below(comparison: Comparison) -> Iterator[str]:
 
 
 def _told(comparison: Comparison) -> list[str]:
-    """Return when the gates were written, and which earlier looks are known where there are any."""
+    """Return the plan, when the gates were written, and which earlier looks are known, if there are any."""
     looks = comparison.looks_sentence if comparison.looks.earlier else ""
-    return [sentence for sentence in (comparison.gates_sentence, looks) if sentence]
+    plan = comparison.plan.sentence if comparison.plan else ""
+    return [sentence for sentence in (plan, comparison.gates_sentence, looks) if sentence]
 
 
 def _notes(comparison: Comparison) -> Iterator[VerdictNote]:

@@ -427,6 +427,16 @@ class FindingKind(Enum):
         "part of the errors that are allowed.",
         "Write the gates before you look at the runs, and keep to them.",
     )
+    OTHER_PLAN = (
+        Severity.WARN,
+        "These runs were decided on before without this plan; what was stated first counts.",
+        "State the plan before the first look: with --planned, or by `looks` in lab.yml.",
+    )
+    PLAN_EXTENDED = (
+        Severity.NOTE,
+        "The plan was extended after its end, when its error was spent: only runs made since count.",
+        "State as many runs as it takes before the first look.",
+    )
     OTHER_CANDIDATES = (
         Severity.NOTE,
         "The baseline's runs were compared with other candidates before; the level of a verdict is its own.",

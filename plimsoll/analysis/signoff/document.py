@@ -126,7 +126,7 @@ def compare_sides(
     if gates is found.gates and not further:
         return found
     opened = open_sides(options.paths, options.baseline, options.candidate)
-    return judge_sides(opened, sides, gates, further, found.gates_written_at)
+    return judge_sides(opened, sides, gates, further, found.gates_written_at, found.stated)
 
 
 def _refuse_existing(out: Path) -> None:

@@ -96,7 +96,8 @@ def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldR
 def _find_limits(found: Comparison, pages_compared: bool = False) -> Iterator[str]:
     """Yield what the evidence cannot show, all findings first, the gravest before the others (hostile)."""
     yield from (finding.sentence for finding in found.findings)
-    yield from filter(None, (found.gates_sentence, found.looks_sentence))
+    plan = found.plan.sentence if found.plan else ""
+    yield from filter(None, (plan, found.gates_sentence, found.looks_sentence))
     for side in (found.baseline, found.candidate):
         yield from (
             f"{side.name}: a run cannot be read, so it counts as missing: {each.why}"

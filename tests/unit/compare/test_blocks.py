@@ -7,25 +7,20 @@ from typing import Any
 import pytest
 
 from plimsoll.rundir.facts import Load
-from tests.support.comparable import compare_json, finding_names, gated, runs_of, write_both, write_comparable
+from tests.support.comparable import (
+    ORDERS,
+    compare_json,
+    finding_names,
+    gated,
+    runs_of,
+    write_blocks,
+    write_both,
+    write_comparable,
+)
 from tests.support.rundir import change
 
-ORDERS = ["BAAB", "AABB", "ABAB", "BBAA"]
 GATES = gated("metric: p99.9, at_most_ratio: 1.1", keys="answers: false\n")
 STEADY = [1.0, 1.01, 0.99, 1.0]
-
-
-def write_blocks(folder: Path, runs: int, ratio: float = 1.0, drift: float = 1.0) -> Path:
-    """Write the first `runs` of an experiment; each block takes `drift` times as long as the one before."""
-    places = [(block, side) for block, order in enumerate(ORDERS) for side in order]
-    for at, (block, side) in enumerate(places[:runs]):
-        backend = "nvme" if side == "B" else "sata"
-        tail_ms = 50 * drift**block * STEADY[at % 4] * (ratio if side == "B" else 1.0)
-        repeat = 1 + sum(other == side for _, other in places[:at])
-        name = f"{at + 1:04d}-replay--{backend}--{repeat}"
-        experiment = {"name": "blocks", "run": at + 1, "of": len(places), "block": block + 1}
-        write_comparable(folder / "runs" / name, backend, repeat, at, tail_ms, experiment=experiment)
-    return folder
 
 
 ROWS = [
