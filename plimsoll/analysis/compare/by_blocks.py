@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import NamedTuple
 
 from plimsoll.analysis.compare.decision import (
     LATE,
@@ -31,11 +32,26 @@ from plimsoll.analysis.statistics.stalls import excluded_share
 from plimsoll.common.units import counted
 
 
+class _Ends(NamedTuple):
+    """The evidence of one gate, at both ends of what the generator's lateness leaves open."""
+
+    evidence: BlockEvidence
+    best: BlockEvidence
+    worst: BlockEvidence
+
+    @classmethod
+    def of(cls, question: Question, blocks: int) -> "_Ends":
+        evidence = _evidence(question, blocks)
+        if question.prompt is None:
+            return cls(evidence, evidence, evidence)
+        return cls(evidence, _evidence(question.at_best, blocks), _evidence(question.at_worst, blocks))
+
+
 @dataclass(frozen=True)
 class _Found:
     """What the looks so far found of one gate, and at which of them it passed or failed (from 1)."""
 
-    evidence: BlockEvidence | BinomialTest | BoundTest
+    test: _Ends | BinomialTest | BoundTest
     passed: int | None
     failed: int | None
     is_late: bool = False  # the same figures would decide if every request had been sent in time
@@ -46,6 +62,11 @@ class _Found:
         if self.passed is not None and self.passed <= (self.failed or self.passed):
             return "PASS"
         return "INCONCLUSIVE" if self.failed is None else "FAIL"
+
+    @property
+    def evidence(self) -> BlockEvidence | BinomialTest | BoundTest:
+        """The evidence of the figures as they are."""
+        return self.test.evidence if isinstance(self.test, _Ends) else self.test
 
 
 def decide_by_blocks(questions: Sequence[Question], confidence: float, blocks: int) -> list[Verdict]:
@@ -67,10 +88,12 @@ def decide_by_blocks(questions: Sequence[Question], confidence: float, blocks: i
         else:
             redealt[family].append(at)
     for gates in redealt.values():
+        ends = [_Ends.of(questions[at], blocks) for at in gates]
         thresholds = [questions[at].threshold for at in gates]
-        failed = step_down([_evidence(questions[at].at_best, blocks) for at in gates], thresholds, share)
-        for at, look in zip(gates, failed, strict=True):
-            found[at] = _find_looks(questions[at], look, blocks, error, share)
+        failed = step_down([each.best for each in ends], thresholds, share)
+        for at, each, look in zip(gates, ends, failed, strict=True):
+            passed = each.worst.look_below(questions[at].threshold, error)
+            found[at] = _Found(each, passed, look, _is_late(questions[at], each.evidence, error, share))
     return [
         _verdict(question, found[at], blocks, error, share)
         if at in found
@@ -84,13 +107,12 @@ def _evidence(question: Question, blocks: int) -> BlockEvidence:
     return of_candidate(candidate, blocks) if question.is_absolute else of_blocks(baseline, candidate, blocks)
 
 
-def _find_looks(question: Question, failed: int | None, blocks: int, error: float, share: float) -> _Found:
-    evidence, threshold = _evidence(question, blocks), question.threshold
-    passed = _evidence(question.at_worst, blocks).look_below(threshold, error)
-    prompt_decides = question.prompt is not None and (
-        evidence.look_below(threshold, error) or evidence.look_above(threshold, share)
-    )
-    return _Found(evidence, passed, failed, is_late=bool(prompt_decides))
+def _is_late(question: Question, evidence: BlockEvidence, error: float, share: float) -> bool:
+    """Return whether the figures would decide as they are, had the generator not been late."""
+    if question.prompt is None:
+        return False
+    looks = evidence.look_below(question.threshold, error), evidence.look_above(question.threshold, share)
+    return looks != (None, None)
 
 
 def _count_runs(question: Question, blocks: int, error: float, share: float) -> _Found:
@@ -150,11 +172,12 @@ def _verdict(question: Question, found: _Found, blocks: int, error: float, share
     )
     if isinstance(evidence, BoundTest):
         return verdict
-    best = worst = evidence
-    if isinstance(evidence, BlockEvidence):
-        best, worst = (_evidence(end, blocks) for end in (question.at_best, question.at_worst))
+    best: BlockEvidence | BinomialTest = evidence
+    worst = best
+    if isinstance(found.test, _Ends):
+        _, best, worst = found.test
         test = "alone" if question.is_absolute else "blocks"
-        verdict = replace(verdict, test=test, arrangements=evidence.arrangements)
+        verdict = replace(verdict, test=test, arrangements=best.arrangements)
     return replace(
         verdict,
         lower=question.to_display(best.lower(error)),

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner, Result
 
+from plimsoll.analysis.compare.by_blocks import decide_by_blocks
+from plimsoll.analysis.compare.decision import Outcome, Question
+from plimsoll.analysis.compare.gates import Limit
 from plimsoll.analysis.compare.looks import LOOKS_FILE
 from plimsoll.cli import main
 from tests.support.comparable import BACKENDS, finding_names, gated, write_blocks, write_gates
@@ -249,3 +252,68 @@ def test_blocks_are_looked_at_only_where_they_were_drawn(bases: dict[float, Path
     assert "did not come in a block whose order was drawn" in result.output
     assert "take --looks end" in result.output
     assert ask(base, 8, END).exit_code == 1
+
+
+EVEN = [50.0, 51.0, 49.0, 50.0]
+SIX = EVEN + EVEN[:2]
+
+
+def in_blocks(limit: Limit, at_most: float, candidate: list[float], **more: Any) -> Question:
+    baseline = [0.0] * len(candidate) if limit == "at_most_more" else (EVEN * 3)[: len(candidate)]
+    return Question(limit, at_most, baseline, candidate, in_blocks=True, runs_of="replay", **more)
+
+
+KINDS: list[tuple[str, list[Question], list[Outcome], str]] = [
+    ("no failures in any run so far", [in_blocks("at_most_more", 0.001, [0.0] * 4)], ["PASS"], ""),
+    (
+        "failures in two runs of four",
+        [in_blocks("at_most_more", 0.001, [0.1, 0.2, 0.0, 0.0])],
+        ["FAIL"],
+        "2 of 2 runs break it: with 98 % confidence, over 13 % of all do.",
+    ),
+    ("a limit of its own", [in_blocks("at_most_ms", 80, SIX)], ["PASS"], ""),
+    (
+        "which takes more runs",
+        [in_blocks("at_most_ms", 80, EVEN)],
+        ["INCONCLUSIVE"],
+        "The plan can decide it from 6 runs a side on.",
+    ),
+    ("stalls in every run", [in_blocks("at_most_share_of_runs", 0.1, [1.0] * 4)], ["FAIL"], ""),
+    (
+        "of three limits one is broken, and one may not be judged",
+        [
+            in_blocks("at_most_ratio", 1.1, [2 * each for each in SIX]),
+            in_blocks("at_most_ratio", 1.1, [each / 2 for each in SIX]),
+            in_blocks("at_most_ratio", 1.1, SIX, blocked=["No."]),
+        ],
+        ["FAIL", "PASS", "INCONCLUSIVE"],
+        "2 times as slow as the baseline.",
+    ),
+    (
+        "a doubt prevents a PASS",
+        [in_blocks("at_most_ratio", 1.1, [each / 2 for each in EVEN], doubts=["A run stalled."])],
+        ["INCONCLUSIVE"],
+        "A run stalled.",
+    ),
+    (
+        "what the generator's lateness may have made",
+        [
+            in_blocks(
+                "at_most_ratio", 1.1, [2 * each for each in EVEN], prompt=(EVEN, [each / 2 for each in EVEN])
+            )
+        ],
+        ["INCONCLUSIVE"],
+        "The load generator was late",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "questions", "outcomes", "says"), KINDS, ids=[row[0] for row in KINDS])
+def test_every_kind_of_limit_block_by_block(
+    what: str, questions: list[Question], outcomes: list[Outcome], says: str
+) -> None:
+    found = decide_by_blocks(questions, 0.95, blocks=4)
+    assert [each.outcome for each in found] == outcomes, what
+    assert says in found[0].says
+    for verdict in found:
+        assert bool(verdict.claim) == (verdict.outcome == "PASS")
