@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from plimsoll.analysis.compare.decision import (
     LATE,
+    PLAN_OVER,
     Outcome,
     Question,
     Verdict,
@@ -199,4 +200,4 @@ def _explain_undecided(question: Question, found: _Found, blocks: int, error: fl
             return [why, f"The plan can decide it from {2 * first} runs a side on."]
     if done < blocks:
         return [why, "The plan goes on: it looks again after the next block."]
-    return [why, "The plan is over and has spent its error: a new one counts new runs only."]
+    return [why, PLAN_OVER]

@@ -290,7 +290,7 @@ def judge_sides(
         if plan is None:
             return decide(asked, confidence, looks.number)
         if plan.looks == "end":
-            return decide(asked, confidence)
+            return decide(asked, confidence, is_last=True)
         return decide_by_blocks(asked, confidence, plan.runs // 2)
 
     verdicts = decide_as_one_of(looks.gates)

@@ -41,6 +41,7 @@ LATE = (
     "The load generator was late, and the verdict depends on it: had it sent every request of one side in "
     "time, it could be another. Use a lower rate, or a quieter machine for the generator."
 )
+PLAN_OVER = "The plan is over and has spent its error: a new one counts new runs only."
 BAD_RUNS = 0.1
 _Procedure = PermutationTest | BinomialTest | BoundTest
 # How many limits have an outcome, and what became of one, to readers without statistics.
@@ -181,15 +182,19 @@ def level_of(values: Sequence[float], logs: bool) -> float | None:
     return math.exp(fmean(map(math.log, values))) if logs else fmean(values)
 
 
-def decide(questions: Sequence[Question], confidence: float, look: int | None = None) -> list[Verdict]:
+def decide(
+    questions: Sequence[Question], confidence: float, look: int | None = None, *, is_last: bool = False
+) -> list[Verdict]:
     """Return a verdict each. Those that are blocked count among the gates all the same.
 
     `look` counts how often a growing experiment is decided on, from 1; None where that is not asked again.
+    `is_last`: it is the one look of a plan.
     """
     error = 1 - confidence
     now, then = (
         (error, error) if look is None else (error_of_look(error, look), error_of_look(error, look + 1))
     )
+    then = 0.0 if is_last else then
     families = [family_of(question, at) for at, question in enumerate(questions)]
     count = max(len(set(families) - {None}), 1)
     asked = [_GateTest(question, now / count) for question in questions]
@@ -266,7 +271,7 @@ def _adjust_family(family: Sequence["_GateTest"], alpha: float) -> None:
 
 @dataclass(frozen=True)
 class _Errors:
-    """The error of intervals, that of this look, and that of the next one."""
+    """The error of intervals, that of this look, and that of the next one, 0 if there is none."""
 
     interval: float
     look: float
@@ -313,7 +318,7 @@ class _GateTest:
         more, excluded, claim = None, None, ""
         if outcome == "INCONCLUSIVE":
             more = self._count_more_runs(compared, evidence, errors)
-            says = self._explain_undecided(compared, evidence, more, errors.look)
+            says = self._explain_undecided(compared, evidence, more, errors)
         else:
             says = [describe_effect(question, evidence, errors.look)]
         if outcome == "PASS":
@@ -356,8 +361,10 @@ class _GateTest:
         self, compared: _Procedure, evidence: Evidence | BinomialTest | BoundTest, errors: _Errors
     ) -> int | None:
         question = self.question
-        if (question.doubts and self.p_pass <= errors.look) or (
-            question.excuses and self.p_adjusted <= errors.look
+        if (
+            not errors.next_look
+            or (question.doubts and self.p_pass <= errors.look)
+            or (question.excuses and self.p_adjusted <= errors.look)
         ):
             return None
         away = abs(question.threshold - evidence.estimate)
@@ -372,8 +379,9 @@ class _GateTest:
         compared: _Procedure,
         evidence: Evidence | BinomialTest | BoundTest,
         more: int | None,
-        alpha: float,
+        errors: _Errors,
     ) -> list[str]:
+        alpha = errors.look
         if self.question.doubts:
             return list(self.question.doubts)
         if self.question.excuses and self.p_adjusted <= alpha:
@@ -382,6 +390,8 @@ class _GateTest:
             return [LATE]
         side = "" if self.question.is_absolute else " a side"
         why = self._explain_spread(compared, evidence, alpha, side)
+        if not errors.next_look:
+            return [why, PLAN_OVER]
         if more is not None:
             return [why, f"About {counted(more, 'more run')}{side} would probably decide."]
         if isinstance(evidence, BoundTest):

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from plimsoll.analysis.compare.by_blocks import decide_by_blocks
-from plimsoll.analysis.compare.decision import Outcome, Question
+from plimsoll.analysis.compare.decision import PLAN_OVER, Outcome, Question
 from plimsoll.analysis.compare.gates import Limit
 from plimsoll.analysis.compare.looks import LOOKS_FILE
 from plimsoll.cli import main
@@ -124,7 +124,7 @@ CASES = [
         1.1,
         [(8, BLOCKS)],
         "INCONCLUSIVE",
-        "The plan is over and has spent its error: a new one counts new runs only.",
+        PLAN_OVER,
         plan={"spent": 0.05},
     ),
     Case(
@@ -145,7 +145,12 @@ CASES = [
         plan={"looks": "blocks", "done": 8},
     ),
     Case(
-        "a plan stays, also where it is not stated again", 1.1, [(8, END), (12, [])], "INCONCLUSIVE", judged=8
+        "a plan stays, also where it is not stated again",
+        1.1,
+        [(8, END), (12, [])],
+        "INCONCLUSIVE",
+        PLAN_OVER,
+        judged=8,
     ),
     Case(
         "a plan that is extended after its end counts new runs only",
