@@ -5,6 +5,7 @@ only further runs can be decided on again.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -194,20 +195,21 @@ def _plan_of_experiment(opened: tuple[OpenedSide, OpenedSide]) -> Plan | None:
 def _runs_of_each_backend(facts: Sequence[RunFacts], experiment: str) -> int | None:
     """Return how many runs the experiment has of each backend and scenario.
 
-    Where runs of some backends lie elsewhere, the numbers of the runs of a block show how many there are.
+    What runs together has one number. Where runs of some backends lie elsewhere, the numbers of the runs of a
+    block show how many there are.
     """
-    runs = [
-        (each, part)
+    runs = {
+        (part.run, part.block, each.backend): part.of
         for each in facts
         if (part := each.experiment) and part.name == experiment and part.run and part.of and part.block
-    ]
+    }
     if not runs:
         return None
-    scenarios = len({each.scenario for each, _ in runs})
-    backends = len({each.backend for each, _ in runs})
-    of_a_block = max((part.run or 0) / (part.block or 1) for _, part in runs)
-    backends = max(backends, math.ceil(of_a_block / (2 * scenarios)))
-    return max(part.of or 0 for _, part in runs) // (backends * scenarios)
+    of_backend = Counter((block, backend) for _, block, backend in runs)
+    scenarios = math.ceil(max(of_backend.values()) / 2)
+    of_a_block = max(number / block for number, block, _ in runs)
+    backends = max(len({backend for _, _, backend in runs}), math.ceil(of_a_block / (2 * scenarios)))
+    return max(runs.values()) // (backends * scenarios)
 
 
 def _other_plan(stated: Plan, first: DecisionLook) -> Finding:

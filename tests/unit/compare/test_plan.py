@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,8 +13,10 @@ from click.testing import CliRunner, Result
 from plimsoll.analysis.compare.by_blocks import decide_by_blocks
 from plimsoll.analysis.compare.decision import PLAN_OVER, Outcome, Question
 from plimsoll.analysis.compare.gates import Limit
-from plimsoll.analysis.compare.looks import LOOKS_FILE
+from plimsoll.analysis.compare.looks import LOOKS_FILE, Plan
+from plimsoll.analysis.compare.plan import find_stated
 from plimsoll.cli import main
+from plimsoll.rundir.facts import ExperimentRun
 from tests.support.comparable import BACKENDS, finding_names, gated, write_blocks, write_gates
 from tests.support.rundir import change
 
@@ -227,6 +229,44 @@ def test_a_look_before_the_end_is_not_remembered(bases: dict[float, Path], tmp_p
     ask(base, 4, BLOCKS)
     (look,) = json.loads((base / "first-4" / LOOKS_FILE).read_text())["looks"]
     assert look["plan"] == {"runs": 8, "looks": "blocks", "done": 4}
+
+
+def opened(
+    backends: Sequence[str], scenarios: Sequence[Sequence[str]], there: Sequence[str], blocks: int
+) -> Any:
+    """Return the side of an experiment of 12 repeats of which the runs of some backends are there.
+
+    What of `scenarios` runs together is one run by its number.
+    """
+    places = [
+        (block, each, names)
+        for block in range(blocks)
+        for each in (*backends, *backends)
+        for names in scenarios
+    ]
+    runs = [
+        SimpleNamespace(
+            scenario=name,
+            backend=backend,
+            experiment=ExperimentRun(
+                name="e", run=at + 1, of=12 * len(backends) * len(scenarios), block=block + 1, looks="blocks"
+            ),
+        )
+        for at, (block, backend, names) in enumerate(places)
+        if backend in there
+        for name in names
+    ]
+    side = SimpleNamespace(runs=[SimpleNamespace(facts=each) for each in runs], beside=dict(enumerate(runs)))
+    return side, side
+
+
+@pytest.mark.parametrize("scenarios", [[["replay"]], [["replay"], ["download"]], [["rush/a", "rush/b"]]])
+@pytest.mark.parametrize("there", ["abc", "bc"])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_the_plan_of_an_experiment_is_its_repeats(
+    scenarios: list[list[str]], there: str, blocks: int
+) -> None:
+    assert find_stated(opened("abc", scenarios, there, blocks), None) == Plan(12, "blocks")
 
 
 REFUSED = [
