@@ -378,7 +378,7 @@ class FindingKind(Enum):
     BLOCK_UNFINISHED = (
         Severity.WARN,
         "Runs wait for the rest of their block of four, two a side.",
-        "Finish it: plimsoll run --resume.",
+        "Finish it: plimsoll run --resume; where repeats is odd, give one more (--extend).",
     )
     CLOCK = (
         Severity.WARN,

@@ -97,7 +97,7 @@ def extend_runs(runs: Sequence[PlannedRun], lab: Lab) -> list[PlannedRun]:
 
     Each round has one more repeat of each backend, forwards and backwards in turn, or two rounds are a block;
     a backend that lacks fewer repeats than another comes in as many rounds, evenly spread. A half block that
-    the experiment ended with is completed first.
+    the experiment ended with is completed first: of the six arrangements of a block, it can be four.
     """
     there = {(run.scenario, run.backend, run.repeat) for run in runs}
     scenarios = [choice.called for choice in lab.scenarios]

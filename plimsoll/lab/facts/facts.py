@@ -19,6 +19,7 @@ class DiskFacts(Facts):
 
     device: str
     model: str | None = None
+    serial: str | None = None
     size_bytes: int | None = None
     rotational: bool | None = None
     logical_block_bytes: int | None = None
@@ -102,6 +103,7 @@ _DISK_FILES = (
     *("queue/write_cache", "queue/scheduler", "queue/nr_requests", "queue/read_ahead_kb"),
     *("queue/max_sectors_kb", "queue/nomerges", "queue/rq_affinity", "queue/wbt_lat_usec"),
     *("queue/discard_granularity", "queue/discard_max_bytes"),
+    *("device/serial", "serial"),  # of NVMe, of virtio; others say theirs to smartctl alone
 )
 _SECTOR_BYTES = 512  # the unit of `size`, whatever the disk's own is
 
@@ -183,8 +185,9 @@ async def _read_disk_again(machine: Machine, disk: DiskFacts) -> DiskFacts:
 
 async def _read_disk(machine: Machine, device: str, texts: Sequence[str | None]) -> DiskFacts:
     disk = disk_facts(device, texts)
-    drive = smart.drive_facts(await _read_smart(machine, device), disk.write_cache)
-    return disk.model_copy(update={"drive": drive})
+    said = await _read_smart(machine, device)
+    serial, drive = smart.parse_serial(said) or disk.serial, smart.drive_facts(said, disk.write_cache)
+    return disk.model_copy(update={"serial": serial, "drive": drive})
 
 
 async def _read_smart(machine: Machine, device: str) -> Mapping[str, object]:
@@ -199,6 +202,7 @@ def disk_facts(device: str, texts: Sequence[str | None]) -> DiskFacts:
     return DiskFacts(
         device=device,
         model=parse_line(file["device/model"]),
+        serial=parse_line(file["device/serial"]) or parse_line(file["serial"]),
         size_bytes=None if sectors is None else sectors * _SECTOR_BYTES,
         rotational=None if rotational is None else rotational == 1,
         logical_block_bytes=parse_whole(file["queue/logical_block_size"]),

@@ -94,6 +94,11 @@ def parse(printed: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def parse_serial(said: Mapping[str, Any]) -> str | None:
+    """Return a drive's serial number; None where it says none."""
+    return _word(said, "serial_number")
+
+
 def drive_facts(said: Mapping[str, Any], write_cache: str | None) -> DriveFacts | None:
     """Return the facts of a drive before a run; None where it says nothing of its health.
 

@@ -122,6 +122,14 @@ def one_disk(folder: Path) -> None:
         change(path, storage=storage("sata"))
 
 
+def one_at_two_addresses(folder: Path, **serials: str | None) -> None:
+    """Let nothing but addresses, and the serial numbers of the disks, tell the sides apart."""
+    one_disk(folder)
+    facts("target.url", "http://127.0.0.2:8080")(folder)
+    for backend, serial in serials.items():
+        facts(f"{DISK}.serial", serial, backend=backend)(folder)
+
+
 ONE = slice(0, 1)
 MERGED = {"of": ["a", "b"], "placed_by": "start_at"}
 DOUBT = {"level": "warn", "text": "Instance 2 noted its start 8 s after the one that all share."}
@@ -138,6 +146,7 @@ ROWS: list[tuple[str, Spoil, Kind]] = [
     ("one was of another dataset", facts(f"{DATASET}.dataset", "tank/other", ONE), Kind.MIXED_SIDE),
     ("one was on another machine", facts("storage.facts.cpu", "Another", ONE), Kind.MIXED_SIDE),
     ("both sides were one disk, pool and folder", one_disk, Kind.ONE_STORAGE),
+    ("they were so at two addresses of one machine", one_at_two_addresses, Kind.ONE_STORAGE),
     ("the saturator moved nothing", busy(moved=work(0.0)), Kind.SATURATOR_IDLE),
     ("it was there for a tenth of a second", busy(stop_ns=START_NS + EVERY_NS), Kind.SATURATOR_IDLE),
     ("it began late", busy(start_ns=700_000_000), Kind.SATURATOR_IDLE),
@@ -174,6 +183,14 @@ NOT_FAULTS: list[tuple[str, Spoil]] = [
     ("ports that the system chose", facts("target.url", "http://127.0.0.1:43210", ONE)),
     ("an address that a clone was given", facts("target.url", "http://127.0.0.2:8080", ONE)),
     ("memory that differs by a kernel's own", facts("storage.facts.memory_bytes", (16 << 30) - (100 << 20))),
+    (
+        "two disks of one make, with serial numbers of their own",
+        partial(one_at_two_addresses, nvme="S-2"),
+    ),
+    (
+        "two machines of one make whose disks say no serial number",
+        partial(one_at_two_addresses, sata=None, nvme=None),
+    ),
     ("how well data compress", facts(f"{DATASET}.compress_ratio", 1.7, ONE)),
     ("disks of another make on the other side", facts(f"{DISK}.model", "SLOW 4TB")),
     ("a saturator that a faster disk lets move a little more", busy(moved=work(1.9e8))),

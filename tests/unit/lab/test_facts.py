@@ -82,6 +82,8 @@ def _machine() -> FakeMachine:
         "75000",
         "512",
         "2147450880",
+        "",
+        "vol-0a1b\n",
     ]
     disk = dict(zip(disk_paths("vda"), shown, strict=True))
     return FakeMachine(
@@ -108,7 +110,7 @@ def test_the_facts_of_a_host() -> None:
     assert (facts.kernel, facts.cpu, facts.cpus, facts.governor) == ("6.18.44", "AMD EPYC", 2, None)
     assert (facts.zfs_arc_min_bytes, facts.zfs_arc_max_bytes, facts.arc_c_max_bytes) == (None, 0, 12638257152)
     vda, absent = facts.disks
-    assert (vda.model, vda.size_bytes, vda.rotational) == (None, 1 << 38, True)
+    assert (vda.model, vda.serial, vda.size_bytes, vda.rotational) == (None, "vol-0a1b", 1 << 38, True)
     assert (vda.scheduler, vda.nr_requests, vda.wbt_lat_us) == ("mq-deadline", 256, 75000)
     assert (vda.discard_granularity_bytes, vda.discard_max_bytes) == (512, 2147450880)
     assert absent == DiskFacts(device="sdz")
@@ -369,23 +371,27 @@ def test_whether_a_file_system_discards(text: str, found: tuple[str, bool] | Non
 
 def test_drives_are_read_before_a_run_and_after_it() -> None:
     device = dict.fromkeys(disk_paths("nvme0n1"), "0\n") | {
-        "/sys/block/nvme0n1/queue/write_cache": "write back\n"
+        "/sys/block/nvme0n1/queue/write_cache": "write back\n",
+        "/sys/block/nvme0n1/device/serial": "S64DNX0T\n",
     }
     machine = FakeMachine(
         device,
         {
             "smartctl --json=o --all /dev/nvme0n1": json.dumps(PUBLISHED[CONSUMER_NVME]),
+            "smartctl --json=o --all /dev/sda": json.dumps({"serial_number": "ZA1B<2C3" + "x" * 200}),
             "findmnt": "zfs rw,xattr,noacl\n",
             "systemctl is-enabled fstrim.timer": "disabled\n",
             "zpool get autotrim tank": "NAME  PROPERTY  VALUE  SOURCE\ntank  autotrim  off  default\n",
         },
     )
-    facts = asyncio.run(read_facts(machine, ["nvme0n1", "vdb"], ["tank/site"], None, "/tank/site"))
+    disks = ["nvme0n1", "vdb", "sda"]
+    facts = asyncio.run(read_facts(machine, disks, ["tank/site"], None, "/tank/site"))
     machine.answers["smartctl --json=o --all /dev/nvme0n1"] = json.dumps(
         _changed(CONSUMER_NVME, media_errors=2)
     )
     facts = asyncio.run(read_facts_after(machine, facts))
-    nvme, virtual = facts.disks
+    nvme, virtual, sata = facts.disks
+    assert (nvme.serial, virtual.serial, sata.serial) == ("S64DNX0T", None, "ZA1B<2C3" + "x" * 56)
     assert nvme.drive is not None
     assert nvme.drive.before is not None
     assert nvme.drive.after is not None
