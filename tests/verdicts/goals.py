@@ -14,8 +14,10 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from plimsoll.analysis.compare.by_blocks import decide_by_blocks
 from plimsoll.analysis.compare.decision import Outcome, Question, decide, overall
 from plimsoll.analysis.statistics.permutation import PermutationTest, t_quantile
+from plimsoll.analysis.statistics.sequential import BlockEvidence
 from tests.verdicts.worlds import LIMIT
 
 ALPHA = 0.05
@@ -31,7 +33,10 @@ Logs = NDArray[np.float64]  # of runs' values: (experiments, gates, sides, runs)
 
 @dataclass(frozen=True)
 class Design:
-    """Experiments of so many runs a side and gates; `dealt` is how their runs are ordered."""
+    """Experiments of so many runs a side and gates; `dealt` is how their runs are ordered.
+
+    With `looks` they come in blocks, and are a plan of so many runs that is looked at after each.
+    """
 
     runs: int
     gates: int = 1
@@ -47,7 +52,7 @@ class Design:
         )
         share = CORRELATION if self.gates > 1 else 0.0
         logs = SPREAD * (math.sqrt(share) * common + math.sqrt(1 - share) * own)
-        if self.dealt == "blocks":
+        if self.dealt != "free":
             drift = random.normal(0, _BLOCK_SPREAD, (experiments, 1, 1, self.runs // 2))
             logs += np.repeat(drift, 2, axis=3)
         logs[:, :, 1] += np.log(np.asarray(ratios))[None, :, None]
@@ -66,14 +71,18 @@ class Design:
                 np.exp(gate[0]).tolist(),
                 np.exp(gate[1]).tolist(),
                 runs_of="replay",
-                in_blocks=self.dealt == "blocks",
+                in_blocks=self.dealt != "free",
             )
             for gate in logs
         ]
         with (  # forecasts take most of the time, and decide nothing
             patch.object(PermutationTest, "runs_to_decide", return_value=None),
             patch.object(PermutationTest, "found_from", return_value=None),
+            patch.object(BlockEvidence, "lower", return_value=None),
+            patch.object(BlockEvidence, "upper", return_value=None),
         ):
+            if self.dealt == "looks":
+                return [verdict.outcome for verdict in decide_by_blocks(asked, 1 - ALPHA, self.runs // 2)]
             return [verdict.outcome for verdict in decide(asked, 1 - ALPHA, look)]
 
 
@@ -88,7 +97,7 @@ def _share(outcomes: Sequence[Outcome], wanted: Outcome) -> float:
 def mixed_table(experiments: int) -> Iterator[list[str]]:
     """Wrong FAIL of a gate at its limit, beside others that keep theirs or are broken."""
     yield ["runs a side", "order", "ratios of the gates", "a gate that is kept FAILs"]
-    for runs, dealt in ((4, "free"), (4, "blocks"), (8, "free"), (8, "blocks")):
+    for runs, dealt in ((4, "free"), (4, "blocks"), (8, "free"), (8, "blocks"), (8, "looks")):
         for ratios in ((LIMIT, 1.0, 0.6), (LIMIT, LIMIT, 1.0), (LIMIT, 2.0, 1.0), (LIMIT, 2.0, 2.0)):
             design = Design(runs, 3, dealt)
             kept = [at for at, ratio in enumerate(ratios) if ratio <= LIMIT]
@@ -130,6 +139,35 @@ def runs_table(experiments: int) -> Iterator[list[str]]:
 
 def _power(design: Design, experiments: int, ratio: float, wanted: Outcome, look: int | None) -> float:
     return _share(design.outcomes(design.draw(experiments, [ratio] * design.gates), look), wanted)
+
+
+def planned_table(experiments: int) -> Iterator[list[str]]:
+    """Wrong verdicts and power of plans: blocks that are looked at once, at the end, and after each.
+
+    A PASS is wrong where one gate is at its limit, however well the others keep theirs; a FAIL likeliest
+    where all are.
+    """
+    heads = ["wrong PASS", "wrong FAIL", "PASS at ×1.00", "FAIL at ×1.20", "FAIL at ×1.50"]
+    yield ["gates", "runs a side", "looks", *heads]
+    for gates in (1, 3):
+        for runs in (8, 12):
+            for looks, dealt in (("end", "blocks"), ("blocks", "looks")):
+                design = Design(runs, gates, dealt)
+                one, every = [LIMIT, *[0.6] * (gates - 1)], [LIMIT] * gates
+                passed, failed = (
+                    design.outcomes(design.draw(experiments, ratios)) for ratios in (one, every)
+                )
+                wrong = _share(passed, "PASS"), _share(failed, "FAIL")
+                found = [_power(design, experiments, *case, None) for case in _CASES]
+                yield [str(gates), str(runs), looks, *map(percent, [*wrong, *found])]
+
+
+def planned_runs_table(experiments: int) -> Iterator[list[str]]:
+    """How often a plan that is looked at block by block finds it by its end, one gate."""
+    yield ["runs a side", "PASS at ×1.00", "FAIL at ×1.20"]
+    for runs in (22, 24):
+        design = Design(runs, dealt="looks")
+        yield [str(runs), *(percent(_power(design, experiments, *case, None)) for case in _CASES[:2])]
 
 
 def busy_table(experiments: int) -> Iterator[list[str]]:

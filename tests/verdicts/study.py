@@ -15,7 +15,14 @@ import numpy as np
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
 from plimsoll.analysis.statistics.stalls import excluded_share
 from tests.verdicts.coverage import coverage_table
-from tests.verdicts.goals import busy_table, goal_table, mixed_table, runs_table
+from tests.verdicts.goals import (
+    busy_table,
+    goal_table,
+    mixed_table,
+    planned_runs_table,
+    planned_table,
+    runs_table,
+)
 from tests.verdicts.worlds import LIMIT, SHAPES, Figures, Unequal, World, fewer_arrangements, figures
 
 SMALL, FULL = 200, 2000
@@ -27,9 +34,9 @@ REPEATS = (4, 6)
 Table = Callable[[int], Iterator[list[str]]]
 
 
-def most(experiments: int) -> float:
-    """Return 5 % and two standard errors."""
-    return ALPHA + 2 * math.sqrt(ALPHA * (1 - ALPHA) / experiments)
+def most(experiments: int, standard_errors: int = 2) -> float:
+    """Return 5 % and so many standard errors."""
+    return ALPHA + standard_errors * math.sqrt(ALPHA * (1 - ALPHA) / experiments)
 
 
 def percent(share: float) -> str:
@@ -193,6 +200,8 @@ TABLES: dict[str, Table] = {
     "mixed gates": mixed_table,
     "goals": goal_table,
     "many runs": runs_table,
+    "plans": planned_table,
+    "long plans": planned_runs_table,
     "busy machine": busy_table,
 }
 

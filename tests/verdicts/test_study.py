@@ -47,6 +47,14 @@ def test_verdicts_are_wrong_no_more_often_than_they_may(table: str) -> None:
                 assert _share(cell) <= most(SMALL), (head, row)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_plans_are_wrong_no_more_often_than_they_may() -> None:
+    _, *rows = TABLES["plans"](SMALL)
+    for row in rows:
+        assert max(map(_share, row[3:5])) <= most(SMALL, standard_errors=3), row
+
+
 @pytest.mark.parametrize("table", ["looks", pytest.param("unequal counts", marks=pytest.mark.slow)])
 def test_without_the_guards_they_were(table: str) -> None:
     heads, *rows = _small(table)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
-from plimsoll.analysis.statistics import permutation
+from plimsoll.analysis.statistics import permutation, sequential
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, rank
 from plimsoll.analysis.statistics.requests import KeptRequests, cut_alike
 from plimsoll.analysis.statistics.stalls import find_far_worse, worst_us
@@ -195,6 +195,8 @@ def fewer_arrangements() -> Iterator[None]:
     """Draw fewer arrangements than `compare` does, and keep them: many experiments in little time."""
     with (
         patch.object(permutation, "MOST_EXACT", _ARRANGEMENTS),
+        patch.object(sequential, "MOST_REDEALT", _ARRANGEMENTS),
+        patch.object(sequential, "_dealings", lru_cache(maxsize=256)(sequential._dealings.__wrapped__)),
         patch.object(permutation, "_exchanges", lru_cache(maxsize=256)(permutation._exchanges.__wrapped__)),
         patch.object(
             permutation,
