@@ -54,6 +54,7 @@ _Found = Iterator[tuple[FindingKind, str, str | None]]
 
 def run_findings(run: MeasuredRun) -> Iterator[Finding]:
     """Yield what is wrong with a run by itself."""
+    again = "Import its log again." if run.directory.facts.from_log else None
     for kind, text, remedy in (
         *_check_ending(run),
         *_check_records(run),
@@ -67,6 +68,7 @@ def run_findings(run: MeasuredRun) -> Iterator[Finding]:
         *pool_findings(run.pool_work),
     ):
         spares = percentiles_out_of_reach(run) if kind is FindingKind.GENERATOR_LIMITED else frozenset[str]()
+        remedy = remedy or (again if kind.level is Severity.BAD else None)
         yield Finding(kind, f"{run.name} {text}", (run.name,), run.scenario, own_remedy=remedy, spares=spares)
 
 
@@ -157,7 +159,9 @@ def _find_overlaps(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     targets: dict[str, list[MeasuredRun]] = {}
     for run in runs:
         facts = run.directory.facts
-        if facts.target and facts.started_at and facts.ended_at and facts.ended_at > facts.started_at:
+        if facts.from_log or facts.target is None:
+            continue  # visitors, whom no run disturbs
+        if facts.started_at and facts.ended_at and facts.ended_at > facts.started_at:
             targets.setdefault(facts.target.connect_to or facts.target.url, []).append(run)
     for target, there in targets.items():
         there.sort(key=lambda run: str(run.directory.facts.started_at))

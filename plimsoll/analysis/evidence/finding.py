@@ -173,6 +173,22 @@ class FindingKind(Enum):
         "The run is not a load test: it is what an access log says was served.",
         "Its times are the server's own. Hold it against logs of the same server, written in the same way.",
     )
+    UNLIKE_LOGS = (
+        Severity.BAD,
+        "The logs of both sides are not of weeks that can be held against each other: too few days, the same "
+        "ones, read in other ways, of other requests, or with times that are too coarse or too few.",
+        "Import 14 days or more of each side, in the same way.",
+    )
+    CUT_TAIL = (
+        Severity.BAD,
+        "The slow requests of one side are not in its log: it ends in a hard edge where the other goes on.",
+        "Find out what leaves them out.",
+    )
+    FEWER_REQUESTS = (
+        Severity.WARN,
+        "One side's log has fewer requests a day: in all by 5 %, or of one kind by half.",
+        "Find out whether a cache stands before one side only.",
+    )
     CLOSED_CONNECTIONS = (
         Severity.WARN,
         "Over 1 % of the requests were sent again: the server had closed their kept-open connections.",

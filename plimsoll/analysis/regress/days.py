@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from plimsoll.analysis.compare.weeks import HOW_WRITTEN
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun, RunPhase
+from plimsoll.analysis.evidence.weeks import HOW_WRITTEN
 from plimsoll.analysis.regress.judge import baseline_nights
 from plimsoll.analysis.regress.nights import LogDigest, NightFacts, NightKey, RunDigest, RunRow, instant
 from plimsoll.analysis.regress.schema import transaction

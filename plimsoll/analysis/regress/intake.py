@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.compare.weeks import began_ns
 from plimsoll.analysis.evidence.checks import unfit
 from plimsoll.analysis.evidence.measure import Observer, measure_run, read_counted
 from plimsoll.analysis.evidence.run import MeasuredRun
+from plimsoll.analysis.evidence.weeks import began_ns
 from plimsoll.analysis.regress.days import LogStore
 from plimsoll.analysis.regress.judge import baseline_nights
 from plimsoll.analysis.regress.nights import (

@@ -11,6 +11,7 @@ from plimsoll.analysis.evidence.checks import findings_between, identity_finding
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import ARC_HITS
 from plimsoll.analysis.evidence.sides import SLACK
+from plimsoll.analysis.evidence.weeks import WeeksBeside
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.windows import PHASES
@@ -46,11 +47,12 @@ def check_comparison(
     scenarios: Sequence[ScenarioRuns],
     figures: Sequence[ScenarioFigures],
     unreadable: Sequence[str],
+    weeks: Sequence[WeeksBeside] = (),
     is_unfinished: bool = False,
 ) -> list[Finding]:
     """Return the findings on all runs together, the gravest first. Texts are hostile.
 
-    `is_unfinished`: that an experiment has not ended is already said.
+    `weeks` are those of access logs; `is_unfinished`: that an experiment has not ended is already said.
     """
     runs = [run for scenario in scenarios for run in scenario.runs]
     found = [
@@ -59,6 +61,7 @@ def check_comparison(
     ]
     found += _emulated(runs)
     found += _evidence(scenarios)
+    found += [finding for each in weeks for finding in each.findings]
     found += _different_scenarios(scenarios)
     found += [finding for scenario in scenarios for finding in _few_repeats(scenario)]
     found += [
@@ -107,9 +110,9 @@ def _evidence(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
     found += _failed_measures(scenarios)
     for scenario in scenarios:
         sides = scenario.backends
-        found += findings_between(
-            [side.runs for side in sides], [side.called for side in sides], scenario.name
-        )
+        if not scenario.is_weeks:
+            names = [side.called for side in sides]
+            found += findings_between([side.runs for side in sides], names, scenario.name)
     return found
 
 
@@ -152,7 +155,7 @@ def _different_scenarios(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
 
 def _few_repeats(scenario: ScenarioRuns) -> list[Finding]:
     once = [backend.name for backend in scenario.named if len(backend.runs) == 1]
-    if len(scenario.named) < 2 or not once:
+    if len(scenario.named) < 2 or not once or scenario.is_weeks:
         return []
     text = (
         f"{scenario.name} ran only once on {listed(once, _MOST_NAMED)}: whether a difference is due to the "
@@ -249,13 +252,14 @@ def _unfinished(runs: Sequence[ReportRun]) -> Iterator[str]:
 def _uneven(scenarios: Sequence[ScenarioRuns]) -> Iterator[str]:
     for scenario in scenarios:
         counts = [(backend.name, len(backend.runs)) for backend in scenario.named]
-        if len({count for _, count in counts}) > 1:
+        if len({count for _, count in counts}) > 1 and not scenario.is_weeks:
             said = ", ".join(f"{count} of {name}" for name, count in counts)
             yield f"{scenario.name} does not have the same number of runs of each backend: {said}."
 
 
 def _find_clock_faults(runs: Sequence[ReportRun]) -> Iterator[str]:
-    timed = [(run, began) for run in runs if (began := run.directory.facts.started_at)]
+    facts = [(run, run.directory.facts) for run in runs]
+    timed = [(run, began) for run, each in facts if not each.from_log and (began := each.started_at)]
     timed.sort(key=lambda pair: pair[1])
     overlapping = [
         f"{other.label} began before {one.label} had ended, by the clock: they disturbed each other, or the "

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from plimsoll.analysis.evidence.finding import Finding
+from plimsoll.analysis.evidence.weeks import WeeksBeside
 from plimsoll.analysis.page.against_log import against_log_section, against_log_sentence
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Section
@@ -50,6 +51,7 @@ from plimsoll.analysis.report.sections.storage import (
     differences_section,
     volume_sections,
 )
+from plimsoll.analysis.report.sections.weeks import weeks_lines, weeks_sections
 from plimsoll.analysis.statistics.against_log import HeldRun
 from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.hostile import printable
@@ -68,7 +70,8 @@ class Report:
     """A report, what it is made of, and what it says.
 
     `unreadable` says which run directories were left out (hostile); `volumes` are cells of `plimsoll fileio`,
-    `rounds` those of preconditioning; `held` are replays that are held against their log.
+    `rounds` those of preconditioning; `held` are replays that are held against their log, `weeks` two sides
+    of imported logs that are held against each other.
     """
 
     path: Path
@@ -77,6 +80,7 @@ class Report:
     volumes: Cells = field(default_factory=lambda: Cells([], []))
     rounds: list[VolumeRound] = field(default_factory=list)
     held: list[HeldRun] = field(default_factory=list)
+    weeks: list[WeeksBeside] = field(default_factory=list)
 
     @cached_property
     def scenarios(self) -> list[ScenarioRuns]:
@@ -137,7 +141,8 @@ class Report:
     @cached_property
     def findings_on_all(self) -> list[Finding]:
         """The findings on all runs together."""
-        return check_comparison(self.scenarios, self.compared, self.unreadable, bool(self.unfinished))
+        unfinished = bool(self.unfinished)
+        return check_comparison(self.scenarios, self.compared, self.unreadable, self.weeks, unfinished)
 
     def as_json(self) -> dict[str, object]:
         """Return what `--json` prints."""
@@ -157,6 +162,7 @@ class Report:
             "unfinished": self.unfinished,
             **({"answers": answers} if answers else {}),
             **({"fsync": [cell.model_dump() for cell in syncs]} if (syncs := self.volumes.syncs) else {}),
+            **({"weeks": [each.as_json() for each in self.weeks]} if self.weeks else {}),
             **({"against_log": [each.as_json() for each in self.held]} if self.held else {}),
             **({"factors": factors_json(self.factors)} if self.factors else {}),
             **({"precondition": [one.model_dump() for one in self.rounds]} if self.rounds else {}),
@@ -168,7 +174,7 @@ class Report:
         for run in self.runs:
             about = scripted_line(run)
             said += [run.one_line(), *([f"  {about}"] if about else []), *measure_lines(run)]
-        said += answer_lines(self.compared, self.findings_on_all)
+        said += [*answer_lines(self.compared, self.findings_on_all), *weeks_lines(self.weeks)]
         said += [*self.sentences(), *slow_window_lines(self.stalls), *map(against_log_sentence, self.held)]
         return [*map(printable, said), f"report: {printable(str(self.path), 4096)}"]
 
@@ -186,6 +192,7 @@ class Report:
 # What a page begins with; where its only run is gravely in doubt, the warnings stand above even this.
 FIRST: list[Callable[[Report], Iterable[Section]]] = [
     lambda report: answers(report.compared, report.findings_on_all),
+    lambda report: weeks_sections(report.weeks),
     lambda report: [
         headline(run, report.findings[run.number]) for run in report.runs if len(report.runs) == 1
     ],

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plimsoll.analysis.evidence.measure import measure_in_detail
+from plimsoll.analysis.evidence.weeks import WeeksBeside, hold_weeks
 from plimsoll.analysis.page.against_log import hold_against_log
 from plimsoll.analysis.page.shell import write_page
 from plimsoll.analysis.report.comparison_findings import find_lost_runs
 from plimsoll.analysis.report.contents import Report, render_report
-from plimsoll.analysis.report.runs import number_runs
+from plimsoll.analysis.report.runs import ScenarioRuns, group_by_scenario, number_runs
 from plimsoll.analysis.report.sections.storage import read_fileio, read_rounds
 from plimsoll.common.errors import OutputError, RunDirectoryError
 from plimsoll.common.units import counted
@@ -74,9 +75,17 @@ def make_report(
     if subjects.runs and not measured:
         raise RunDirectoryError("\n".join(unreadable))
     held = hold_against_log(against_log, directories) if against_log else []
-    made = Report(target, number_runs(measured), unreadable, fileio, rounds, held)
+    runs = number_runs(measured)
+    weeks = [_hold_weeks(each) for each in group_by_scenario(runs) if each.is_weeks]
+    made = Report(target, runs, unreadable, fileio, rounds, held, weeks)
     write_page(target, render_report(made))
     return made
+
+
+def _hold_weeks(scenario: ScenarioRuns) -> WeeksBeside:
+    before, after = scenario.backends
+    sides = ([run.directory for run in before.runs], [run.directory for run in after.runs])
+    return hold_weeks(sides, (before.called, after.called))
 
 
 @dataclass(frozen=True)

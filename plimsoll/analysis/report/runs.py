@@ -204,6 +204,11 @@ class ScenarioRuns(Scenario):
         return not any(each.logs or each.own_scenario == REPLAY for each in facts)
 
     @property
+    def is_weeks(self) -> bool:
+        """True where two sides are imported access logs, which are held against each other by the hour."""
+        return len(self.backends) == 2 and all(run.directory.facts.from_log for run in self.runs)
+
+    @property
     def crowded(self) -> bool:
         """True where there are more backends than a figure can show."""
         return len(self.backends) > MANY

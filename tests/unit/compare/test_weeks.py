@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.analysis.compare.weeks import CLAIM
+from plimsoll.analysis.evidence.weeks import CLAIM
 from plimsoll.cli import main
 from tests.support.rundir import DAY_NS, IMAGE, MONDAY, day, even_requests, write_imported, write_run
 
 BEFORE, AFTER = MONDAY, day(28)
+UNREAD = [{"path": "access.log", "lines": 1000, "valid": 900, "failed": 100}]
 
 
 def compare(*words: str | Path) -> Result:
@@ -63,7 +64,7 @@ def test_the_text_says_what_is_compared_and_what_it_does_not_claim(tmp_path: Pat
             {"log_format": "G"},
             "not read in the same way: log_format differs",
         ),
-        ("an import that was cut off", {"status": "interrupted"}, "is interrupted: import its log again"),
+        ("an import that was cut off", {"status": "interrupted"}, "was interrupted. Import its log again"),
         ("the same days", {"started_at": f"{BEFORE:%Y-%m-%dT%H:%M:%S.%fZ}"}, "requests of the same days"),
         (
             "durations of whole seconds",
@@ -85,7 +86,7 @@ def test_more_failures_forbid_a_verdict(tmp_path: Path) -> None:
     result = compare(before, after)
     assert result.exit_code == 3
     assert "of the requests of after failed" in result.output
-    assert "There is no p99:" in result.output
+    assert "No p99 can be given:" in result.output
 
 
 def test_a_tail_that_is_missing_from_a_log_forbids_a_pass(tmp_path: Path) -> None:
@@ -119,6 +120,50 @@ def test_requests_that_no_longer_reach_the_log_are_doubts(tmp_path: Path) -> Non
         assert found["verdict"] == "PASS"
         assert len(found["doubts"]) == len(says)
         assert all(words in doubt for words, doubt in zip(says, found["doubts"], strict=True))
+
+
+ALIKE = [
+    ("nothing is wrong", 14, None, {}, set()),
+    ("the slow end is cut off", 14, 250_000, {}, {"cut-tail"}),
+    ("a week is too little", 7, None, {}, {"unlike-logs"}),
+    ("lines that could not be read", 14, None, {"logs": UNREAD}, {"unread-log"}),
+    ("an import that was cut off", 14, None, {"status": "interrupted"}, {"incomplete"}),
+]
+
+
+@pytest.mark.parametrize(("what", "days", "longest_us", "facts", "names"), ALIKE, ids=[r[0] for r in ALIKE])
+def test_a_report_on_the_same_imports_says_the_same(
+    what: str, days: int, longest_us: int | None, facts: dict[str, Any], names: set[str], tmp_path: Path
+) -> None:
+    after = even_requests(days, 0.5, 1.3, 2)
+    paths = (
+        write_imported(tmp_path / "before", BEFORE, even_requests(days, 0.5, 1.0, 1)),
+        write_imported(
+            tmp_path / "after", AFTER, after[after["total_us"] < (longest_us or 1 << 31)], **facts
+        ),
+    )
+    compared = json.loads(compare(*paths, "--json").output)
+    made = CliRunner().invoke(main, ["report", *map(str, paths), "--json"])
+    report = json.loads(made.stdout)
+    (weeks,) = report["weeks"]
+    for side in ("baseline", "candidate", "cells", "claim", "confidence"):
+        assert weeks[side] == compared[side]
+    for name, ratio in weeks["ratios"].items():
+        assert ratio == {key: compared["ratios"][name][key] for key in ratio}
+    found = {each["name"]: each for each in compared["findings"]}
+    assert found.keys() == names | {"from-log"}
+    assert "answers" not in report, "one figure, not two"
+    said = [*report["findings"], *(each for run in report["runs"] for each in run["findings"])]
+    named = {each["name"]: each for each in said if each["name"] not in ("warn", "bad", "note")}
+    assert named.keys() == found.keys()
+    for name, each in found.items():
+        words = (
+            each["text"].replace("run ", "The run ", 1) if each["text"].startswith("run ") else each["text"]
+        )
+        assert (named[name]["text"], named[name]["remedy"]) == (words, each["remedy"])
+    page = (paths[0] / "report.html").read_text()
+    for shown in (CLAIM, *(f"{ratio['estimate']:.2f}" for ratio in weeks["ratios"].values())):
+        assert shown in page
 
 
 def test_several_runs_of_a_side_are_its_weeks_and_routes_go_by_name(tmp_path: Path) -> None:

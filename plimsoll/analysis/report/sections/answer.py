@@ -310,10 +310,10 @@ def _json(stands: Ranking) -> dict[str, object]:
 def rank_backends(figures: ScenarioFigures, on_all: Sequence[Finding]) -> Ranking | None:
     """Return where the backends stand.
 
-    None of one backend, of more than a figure shows, where fewer than two have a figure, and in an experiment
-    with factors, of which the report tells what each did.
+    None of one backend, of more than a figure shows, where fewer than two have a figure, in an experiment
+    with factors, of which the report tells what each did, and of access logs, whose weeks have a section.
     """
-    if len(figures.backends) < 2 or figures.scenario.crowded:
+    if len(figures.backends) < 2 or figures.scenario.crowded or figures.scenario.is_weeks:
         return None
     if any(run.directory.facts.factors for run in figures.scenario.runs):
         return None
