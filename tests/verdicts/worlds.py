@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
 from plimsoll.analysis.statistics import permutation, sequential
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, rank
+from plimsoll.analysis.statistics.permutation import PermutationTest
 from plimsoll.analysis.statistics.requests import KeptRequests, cut_alike
 from plimsoll.analysis.statistics.stalls import find_far_worse, worst_us
 
@@ -204,5 +205,15 @@ def fewer_arrangements() -> Iterator[None]:
             lru_cache(maxsize=256)(permutation._block_exchanges.__wrapped__),
         ),
         patch.object(permutation, "_flips", lru_cache(maxsize=256)(permutation._flips.__wrapped__)),
+    ):
+        yield
+
+
+@contextmanager
+def without_forecasts() -> Iterator[None]:
+    """Leave out how many more runs would decide: it takes most of the time, and decides nothing."""
+    with (
+        patch.object(PermutationTest, "runs_to_decide", return_value=None),
+        patch.object(PermutationTest, "found_from", return_value=None),
     ):
         yield
