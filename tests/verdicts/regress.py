@@ -335,7 +335,7 @@ def fixed(histories: int) -> Iterator[list[str]]:
 
 
 TABLES: dict[str, tuple[Callable[[int], Iterator[list[str]]], int]] = {
-    "otava": (otava_alone, 100),
+    "otava": (otava_alone, 60),
     "quiet": (quiet, 600),
     "power": (power, 200),
     "soon": (soon, 60),
