@@ -60,7 +60,7 @@ def serve(folder: Path, listen: str, token_file: Path | None, names: tuple[str, 
             f"--token-file FILE or {TOKEN_VARIABLE}, or listen on 127.0.0.1"
         )
     if not folder.is_dir():
-        raise SettingsError(f"{folder}: no such folder; run something first, or create it")
+        raise SettingsError(f"{folder}: is not there: run something first, or create it")
     root = folder.resolve()
     application = Application(root, token, find_index_file(root, os.environ)).app(
         frozenset(name.lower() for name in names)

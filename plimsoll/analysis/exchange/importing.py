@@ -155,7 +155,7 @@ def read_file_lines(path: Path, advance: Callable[[int], None] = lambda _: None)
 
 def check_files(paths: Sequence[Path]) -> None:
     """Return if each of `paths` is a file, and given once. Raises ImportingError, a line for each other."""
-    wrong = [f"{path}: there is no such file" for path in paths if not path.is_file()]
+    wrong = [f"{path}: is not there" for path in paths if not path.is_file()]
     seen: set[Path] = set()
     for path in paths:
         if path.resolve() in seen:

@@ -66,7 +66,7 @@ def decision_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--history", "file", metavar="FILE", type=_PATH, default=DEFAULT, show_default=True, help="The history."
 )
-@click.option("--new", is_flag=True, help="Begin the history with RUNS; there is none at that place yet.")
+@click.option("--new", is_flag=True, help="Begin the history with RUNS, where none is yet.")
 @decision_options
 @click.option("--gates", metavar="FILE", type=_PATH, help="Limits against the baseline (docs/compare.md).")
 @click.option(
@@ -154,14 +154,14 @@ def regress(
     deciding = read_decision_options(further)
     terms = JudgingOptions(datetime.now(UTC), stale_after_s, tell_once)
     if not new and not file.exists():
-        raise HistoryError(f"{file}: there is no history: correct the path, or begin one there with --new")
+        raise HistoryError(f"{file}: is not there: correct the path, or begin a history with --new")
     if new and file.exists():
         raise HistoryError(f"{file}: is there already, so it cannot begin: leave out --new")
     if new and not runs:
         raise HistoryError(f"{file}: cannot begin without a run: give RUNS, too")
     selected = select_readable(runs) if runs else None
     if zone is not None and not (selected and any(run.facts.from_log for run in selected.runs)):
-        raise SettingsError("--time-zone: belongs to imported access logs, and there is none among RUNS")
+        raise SettingsError("--time-zone: belongs to imported access logs, and none is among RUNS")
     with open_history(file) as kept:
         intake = None
         if selected is not None:

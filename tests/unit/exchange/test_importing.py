@@ -66,7 +66,7 @@ def test_files_of_other_programs_and_without_requests_are_refused(
 def test_missing_and_repeated_files_are_named_together(tmp_path: Path, program: str, file: Path) -> None:
     result = run(program, file, file, tmp_path / "nothing", "--out", tmp_path / "results")
     assert result.exit_code == 2
-    assert "is given twice" in result.output and "there is no such file" in result.output
+    assert "is given twice" in result.output and "nothing: is not there" in result.output
     assert not (tmp_path / "results").exists()
 
 

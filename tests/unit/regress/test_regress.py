@@ -289,8 +289,8 @@ def test_two_experiments_of_one_history_are_judged_apart(tmp_path: Path) -> None
 
 
 PLACES = [
-    ("typo/h.sqlite", ["RUNS"], "typo/h.sqlite: there is no history", "a mistyped path with runs"),
-    ("typo/h.sqlite", [], "typo/h.sqlite: there is no history", "a mistyped path without any"),
+    ("typo/h.sqlite", ["RUNS"], "typo/h.sqlite: is not there", "a mistyped path with runs"),
+    ("typo/h.sqlite", [], "typo/h.sqlite: is not there", "a mistyped path without any"),
     ("there.sqlite", ["RUNS", "--new"], "there.sqlite: is there already", "what is to begin and is there"),
     ("new/h.sqlite", ["--new"], "new/h.sqlite: cannot begin without a run", "nothing to begin with"),
     ("new/h.sqlite", ["RUN", "--new"], "routes.json: is a device", "a run that cannot be read"),

@@ -194,7 +194,7 @@ def test_the_token_comes_from_a_file_that_nobody_else_reads_or_from_the_environm
 @pytest.mark.parametrize(
     ("says", "arguments", "environment", "told"),
     [
-        ("no folder", ["none"], {}, "no such folder"),
+        ("no folder", ["none"], {}, "is not there"),
         ("all the world, without a token", [".", "--listen", "0.0.0.0:0"], {}, "so a token is required"),
         ("a name, without a token", [".", "--listen", "lab.example.org:0"], {}, "so a token is required"),
         ("no address", [".", "--listen", "8090"], {}, "give HOST:PORT"),
