@@ -156,7 +156,7 @@ class ExperimentRun(_Model):
     """The experiment that a run is part of, as number `run` of `of`, in block number `block` of its order.
 
     `block` is None where runs do not come in blocks; `looks` is when verdicts are given: once, at the `end`,
-    or after each of the `blocks`; None where nobody said. `levels` are the labels of all levels that it
+    or after each of the `blocks`; None where that is unknown. `levels` are the labels of all levels that it
     tries, by factor; `goal_ms` is what p99.9 must stay under.
     """
 

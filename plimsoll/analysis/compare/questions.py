@@ -474,7 +474,7 @@ def _find_few_runs(
 
 
 def _find_unequal_slices(sides: tuple[Side, Side], scenario: str, order: Order | None) -> Iterator[Finding]:
-    """Yield that the sides played other slices of the log, or not equally often, in what is no whole blocks.
+    """Yield that the sides played other slices of the log, or not equally often, without whole blocks.
 
     In an experiment that lacks runs of one side, that is what is to be said of it.
     """
