@@ -158,7 +158,7 @@ def change(path: Path, **keys: Any) -> None:
         _keep_sum(path)
 
 
-def change_records(path: Path, part: slice = slice(None), **columns: Any) -> None:
+def change_records(path: Path, part: slice | np.ndarray = slice(None), **columns: Any) -> None:
     """Change columns of a run's records, of all or of a part of them."""
     data = bytearray((path / "requests.npy").read_bytes())
     table = np.frombuffer(data, list(COLUMNS.items()), offset=len(header()))

@@ -35,7 +35,13 @@ from plimsoll.analysis.evidence.generator import (
 )
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.evidence.saturator import find_unequal_work, work_share
-from plimsoll.analysis.evidence.sides import OpenedSide, Order, Side, find_experiments
+from plimsoll.analysis.evidence.sides import (
+    OpenedSide,
+    Order,
+    Side,
+    find_experiments,
+    find_other_spellings,
+)
 from plimsoll.analysis.statistics.measures import StepFigures
 from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES, fewest
 from plimsoll.analysis.statistics.stalls import IN_A_ROW, find_far_worse
@@ -47,6 +53,13 @@ _MOST_NAMED = 3
 _MOST_MISSING = 6
 _LEAST_MS = 0.001  # what a record can tell: a time of 0 counts as this against a limit in ms
 _CONTROL_DIFFERS = 1.05
+# Above, a limit is rather a slip: 110 for 110 %, 5 for 5 %.
+_LENIENT: dict[Limit, float] = {
+    "at_most_ratio": 2.0,
+    "at_most_more": 0.05,
+    "at_most_share": 0.05,
+    "at_most_share_of_runs": 0.5,
+}
 _DEFAULT_TAILS = ("p99.9", "p99")
 
 _Runs = Sequence[MeasuredRun]
@@ -399,6 +412,7 @@ def find_comparison_findings(
     found += identity_findings([run for side in sides for run in side.runs])
     found += _find_controls_apart(*sides)
     found += _find_without_gate(sides, judged)
+    found += _find_lenient(gates)
     found += _find_circumstances(opened, sides)
     return gravest_first(dict.fromkeys(found))
 
@@ -512,8 +526,24 @@ def _find_without_gate(sides: tuple[Side, Side], judged: Sequence[str]) -> Itera
         yield Finding(FindingKind.NO_GATE, f"No gate looks at {', '.join(left)}.")
 
 
+def _find_lenient(gates: Gates) -> Iterator[Finding]:
+    """Yield which gates keep hardly anything out, mostly as percent were given for a ratio or share."""
+    found = [
+        f"{gate.name}, {limit}: {given:g}"
+        for gate in gates.gates
+        for limit, most in _LENIENT.items()
+        if (given := getattr(gate, limit)) is not None and given > most
+    ]
+    if gates.bad_runs > _LENIENT["at_most_share_of_runs"]:
+        found.append(f"bad_runs: {gates.bad_runs:g}")
+    if found:
+        more = f"; and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        text = f"Almost everything keeps these limits: {'; '.join(found[:_MOST_NAMED])}{more}."
+        yield Finding(FindingKind.LENIENT_GATE, text)
+
+
 def _find_circumstances(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side, Side]) -> Iterator[Finding]:
-    """Yield that runs are not here, that a side is emulated."""
+    """Yield that runs are not here, or are called otherwise, and that a side is emulated."""
     for part in find_experiments(opened):
         if missing := part.missing:
             which = ", ".join(map(str, missing[:_MOST_MISSING]))
@@ -524,6 +554,12 @@ def _find_circumstances(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side
                 "To look early, to stop when it pleases, or to leave runs out, makes false verdicts likelier."
             )
             yield Finding(FindingKind.UNFINISHED, text)
+    for left_out, backend, side in find_other_spellings(opened):
+        text = (
+            f"{', '.join(left_out[:_MOST_NAMED])}: of “{backend}”, which is almost “{side}”, and left out: "
+            "that may make a side look better than it is."
+        )
+        yield Finding(FindingKind.OTHER_SPELLING, text, tuple(left_out))
     for each in sides:
         if what := next((run.emulated for run in each.runs if run.emulated), None):
             text = f"{each.name} is emulated ({what}): verdicts are on that, not on what it imitates."

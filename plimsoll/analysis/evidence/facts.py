@@ -167,6 +167,14 @@ def _target(run: MeasuredRun) -> Facts:
     return {"": f"{found[0]}://{found[1]}{found[2]}"} if found else {}
 
 
+def _resolved(run: MeasuredRun) -> Facts:
+    """Return the addresses that a target's name stood for; a clone's own may change."""
+    target = run.directory.facts.target
+    if not _target(run) or target is None or target.connect_to:
+        return {}
+    return {"": _joined({address.rpartition(":")[0] for address in target.addresses})}
+
+
 def _address(run: MeasuredRun) -> tuple[str, str, str] | None:
     """Return a target's scheme, host and port (hostile)."""
     target = run.directory.facts.target
@@ -259,7 +267,8 @@ def _versions(run: MeasuredRun) -> Facts:
 def _generator(run: MeasuredRun) -> Facts:
     facts = run.directory.facts
     cores = facts.sender.cores if facts.sender else None
-    return {**facts.host.model_dump(), "cores it might use": cores}
+    instances = len(facts.merged.of) if facts.merged else 1
+    return {**facts.host.model_dump(), "cores it might use": cores, "instances": instances}
 
 
 def _clients(run: MeasuredRun) -> Facts:
@@ -296,6 +305,7 @@ def _are_known(run: MeasuredRun) -> Facts:
     return {
         "storage and its host": "known" if storage.facts else "unknown",
         "caches at the start": "known" if storage.cache else "unknown",
+        "what the host did": "known" if (run.directory.path / "host.csv").exists() else "unknown",
     }
 
 
@@ -328,6 +338,7 @@ FACTS = (
     Fact("the storage of one side was not set up alike in all its runs", _of_storage, _OTHER, None),
     Fact("more than the storage differs", _surroundings, _OTHER, _OTHER),
     Fact("the way to the server was not the same", _network, _OTHER, _OTHER),
+    Fact("the target's name did not always lead to one address", _resolved, _OTHER, None),
     Fact("the log's clients were not as many", _clients, None, _OTHER),
     Fact("programs had different versions", _versions, FindingKind.OTHER_VERSION, FindingKind.OTHER_VERSION),
     Fact(

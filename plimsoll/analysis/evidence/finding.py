@@ -242,7 +242,7 @@ class FindingKind(Enum):
     )
     UNKNOWN_FACTS = (
         Severity.WARN,
-        "What the lab writes down of storage, host or caches is missing on one side.",
+        "What is known of storage, host or caches, or what was seen of the host, is missing on one side.",
         "Run both sides by one experiment and one version.",
     )
     OTHER_CACHES = (
@@ -411,6 +411,17 @@ class FindingKind(Enum):
         Severity.WARN,
         "The load came from different machines.",
         "Run both sides from one machine.",
+    )
+    OTHER_SPELLING = (
+        Severity.WARN,
+        "Runs beside those of a side have almost the same backend's name, and are left out.",
+        "Call them as their side is called, or move them out of the folder.",
+    )
+    LENIENT_GATE = (
+        Severity.WARN,
+        "A gate keeps hardly anything out: it allows over twice the baseline's time, over 5 % of failures, "
+        "or stalls in over half of the runs.",
+        "See whether it is meant: a ratio of 1.10 allows 10 % more, a share of 0.001 is 0.1 %.",
     )
     UNFINISHED = (
         Severity.WARN,

@@ -1,17 +1,19 @@
 """The runs of either side: found, opened, measured, and in which order they were done."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from pathlib import Path
+from unicodedata import normalize
 
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.common.errors import RunDirectoryError
 from plimsoll.common.hostile import printable
 from plimsoll.rundir.facts import ExperimentRun, RunFacts
-from plimsoll.rundir.find import find_runs, is_run, runs_folder
+from plimsoll.rundir.find import find_runs, is_run, relative_name, runs_folder
 from plimsoll.rundir.read import RunDirectory, read_facts
 
 SLACK = timedelta(seconds=1)  # by which one run may begin before another has ended
@@ -126,6 +128,32 @@ def find_experiments(sides: tuple[OpenedSide, OpenedSide]) -> list[PartOfExperim
             part = PartOfExperiment(name, (path,), max(run.of or 0 for run in runs), there)
             found.setdefault(name, []).append(part)
     return [each for parts in found.values() for each in _join_parts(parts)]
+
+
+def find_other_spellings(sides: tuple[OpenedSide, OpenedSide]) -> Iterator[tuple[list[str], str, str]]:
+    """Yield the runs beside a side's that are called almost as it is, by what, and what the side is called.
+
+    Names are almost the same if they differ in case, width, spaces, hyphens, dots and underscores alone, or,
+    in the third of their letters at most, by one that is not ASCII: some look like others.
+    """
+    own = {side.name for side in sides}
+    for side in sides:
+        found: dict[str, list[str]] = {}
+        for path, facts in side.beside.items():
+            if facts.backend and facts.backend not in own and _looks_like(facts.backend, side.name):
+                found.setdefault(facts.backend, []).append(relative_name(path))
+        for backend, runs in found.items():
+            yield runs, backend, side.name
+
+
+def _looks_like(one: str, other: str) -> bool:
+    first, second = (re.sub(r"[\s._-]", "", normalize("NFKC", name).casefold()) for name in (one, other))
+    apart = [(a, b) for a, b in zip(first, second, strict=False) if a != b]
+    return first == second or (
+        len(first) == len(second)
+        and 3 * len(apart) <= len(first)
+        and not any(a.isascii() and b.isascii() for a, b in apart)
+    )
 
 
 def experiment_key(side: OpenedSide, experiments: Sequence[PartOfExperiment]) -> str | None:

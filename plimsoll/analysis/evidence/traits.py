@@ -58,22 +58,20 @@ class RecordTraits:
 
     @property
     def repeated(self) -> tuple[int, int]:
-        """The time in µs that the most of the sampled requests took, of those that few others come near.
+        """The time in µs, over the median, that most of the sampled requests took, and how many did.
 
-        And how many took it: 0 where no time is had by 0.1 % of the requests, eight at least, and by 20 times
-        as many as each microsecond within 1 % of it, or where the clock was coarser than that.
+        0 where none is had by 0.1 % of the requests, eight at least, and by 20 times as many as each of the
+        microseconds within 1 % of it, or where the clock was coarser than that.
         """
         times = np.sort(self.sample["total_us"]) if self.sample else np.zeros(0, dtype=np.uint32)
         values, counts = np.unique(times, return_counts=True)
         if len(times) < _LEAST_SAMPLED or np.gcd.reduce(values) > 1:
             return 0, 0
         near = np.maximum(values // 100, 1)
-        others = (
-            np.searchsorted(times, values + near, "right") - np.searchsorted(times, values - near) - counts
-        )
-        found = (
-            counts * (counts >= max(_LEAST_REPEATED, len(times) / 1000)) * (counts * 2 * near > 20 * others)
-        )
+        beside = np.searchsorted(times, values + near, "right") - np.searchsorted(times, values - near)
+        found = counts * (values > times[len(times) // 2])
+        found *= counts >= max(_LEAST_REPEATED, len(times) / 1000)
+        found *= counts * 2 * near > 20 * (beside - counts)
         most = int(np.argmax(found))
         return int(values[most]), int(found[most])
 
@@ -97,7 +95,9 @@ class TraitCollector:
     def __init__(self, directory: RunDirectory) -> None:
         self._warm_ns = round(directory.facts.warmup_s * 1e9)
         self._names = len(directory.routes), len(directory.errors)
-        self._kinds = np.array([crc32(name.encode()) for name in directory.routes] + [0], dtype=np.uint64)
+        self._kinds = np.array(
+            [crc32(name.encode(errors="surrogatepass")) for name in directory.routes] + [0], dtype=np.uint64
+        )
         self._asked_bits = max((directory.requests.count - 1) // _SAMPLE, 0).bit_length()
         self._asked: list[dict[str, NDArray[Any]]] = []
         self._records = self._hidden = self._end_ns = 0

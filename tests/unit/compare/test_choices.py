@@ -172,6 +172,24 @@ def test_a_choice_is_said(
     assert found["verdict"] == choice.verdict
 
 
+LENIENT = [
+    ("10 % more", "metric: p99, at_most_ratio: 1.1", False),
+    ("twice as long", "metric: p99, at_most_ratio: 2", False),
+    ("110 for 110 %", "metric: p99, at_most_ratio: 110", True),
+    ("5 % of failures", "metric: error share, at_most_share: 0.05", False),
+    ("half of all requests", "metric: error share, at_most_share: 0.5", True),
+]
+
+
+@pytest.mark.parametrize(("what", "gate", "is_lenient"), LENIENT, ids=[row[0] for row in LENIENT])
+def test_a_gate_that_keeps_hardly_anything_out_is_named(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, gate: str, is_lenient: bool
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    found = ask(*both(shutil.copytree(base, tmp_path / "x")), "--gates", write_gates(tmp_path, gated(gate)))
+    assert ("lenient-gate" in finding_names(found)) is is_lenient, what
+
+
 def test_when_the_gates_were_written_is_printed(base: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(base, tmp_path / "it")
     gates = limits(folder)

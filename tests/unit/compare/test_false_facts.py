@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.analysis.compare.looks import LOOKS_FILE
 from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.finding import FindingKind as Kind
 from plimsoll.common.errors import Severity
@@ -63,7 +64,7 @@ def events(
 @pytest.fixture(scope="module", params=list(VERDICTS), ids=["would pass", "would fail"])
 def honest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """An experiment in which nothing but the storage differs, and its verdict."""
-    folder = write_both(tmp_path_factory.mktemp("honest"), request.param)
+    folder = write_both(tmp_path_factory.mktemp("honest"), request.param, 5)
     for backend in ("sata", "nvme"):
         for path in runs_of(folder, backend):
             clients = {"counted": 2000, "largest_share": 0.1}
@@ -115,6 +116,22 @@ def both(key: str, value: Any, spoil: Spoil) -> Spoil:
         spoil(folder)
 
     return change_all
+
+
+def called(name: str) -> Spoil:
+    """Let the candidate's last run be of a backend of that name, before anybody looked."""
+
+    def rename(folder: Path) -> None:
+        (folder / LOOKS_FILE).unlink()
+        shutil.rmtree(folder / ".state")
+        facts("backend", name, slice(-1, None))(folder)
+
+    return rename
+
+
+def _sample_hosts(folder: Path, backend: str) -> None:
+    for path in runs_of(folder, backend):
+        (path / "host.csv").write_text("t_ns,cpu.user_percent\n1000000000,20\n2000000000,20\n")
 
 
 def one_disk(folder: Path) -> None:
@@ -176,8 +193,33 @@ ROWS: list[tuple[str, Spoil, Kind]] = [
     ("which might use 64", facts("sender.cores", 64), Kind.OTHER_GENERATOR),
     ("no facts of the storage", facts("storage.facts", {}), Kind.UNKNOWN_FACTS),
     ("none of the caches", facts("storage.cache", None), Kind.UNKNOWN_FACTS),
-    ("clocks 8 s apart", facts("merged", MERGED | {"clock_error_ms": 8000.0}), Kind.MERGED_DOUBTFULLY),
-    ("what merge doubted", facts("merged", MERGED | {"says": [DOUBT]}), Kind.MERGED_DOUBTFULLY),
+    (
+        "of four instances, merged",
+        facts("merged", MERGED | {"of": ["a", "b", "c", "d"]}),
+        Kind.OTHER_GENERATOR,
+    ),
+    (
+        "a name that led elsewhere in one run",
+        both(
+            "target",
+            {"url": "http://shop.example", "addresses": ["10.0.0.1:80"]},
+            both("storage.clone.driver", "static", facts("target.addresses", ["10.0.0.2:80"], ONE)),
+        ),
+        Kind.OTHER_CIRCUMSTANCES,
+    ),
+    ("nothing of what the host did", lambda folder: _sample_hosts(folder, "sata"), Kind.UNKNOWN_FACTS),
+    ("a run that is called NVMe", called("NVMe"), Kind.OTHER_SPELLING),
+    ("one with a Cyrillic letter", called("nvm\u0435"), Kind.OTHER_SPELLING),
+    (
+        "clocks 8 s apart",
+        both("merged", MERGED, facts("merged", MERGED | {"clock_error_ms": 8000.0})),
+        Kind.MERGED_DOUBTFULLY,
+    ),
+    (
+        "what merge doubted",
+        both("merged", MERGED, facts("merged", MERGED | {"says": [DOUBT]})),
+        Kind.MERGED_DOUBTFULLY,
+    ),
 ]
 NOT_FAULTS: list[tuple[str, Spoil]] = [
     ("ports that the system chose", facts("target.url", "http://127.0.0.1:43210", ONE)),
@@ -195,7 +237,7 @@ NOT_FAULTS: list[tuple[str, Spoil]] = [
     ("disks of another make on the other side", facts(f"{DISK}.model", "SLOW 4TB")),
     ("a saturator that a faster disk lets move a little more", busy(moved=work(1.9e8))),
     ("a saturator that stopped a little sooner", busy(stop_ns=STOP_NS - EVERY_NS)),
-    ("clocks 50 ms apart", facts("merged", MERGED | {"clock_error_ms": 50.0})),
+    ("clocks 50 ms apart", both("merged", MERGED, facts("merged", MERGED | {"clock_error_ms": 50.0}))),
     (
         "runs of a version that wrote none of it",
         partial(lambda names, p: _forget(p, names), ("sender", "clients")),

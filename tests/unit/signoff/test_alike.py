@@ -49,7 +49,10 @@ EXCEPTIONS: dict[str, dict[tuple[str, ...], str]] = {
     "report": {
         SAME: "the result of plimsoll same is given to signoff",
         LOOKS: "it gives no verdict that a later look could change",
-        ("no-gate", "not-interleaved", "censored", "rare-stalls", "slower-routes", "odd-answers"): "of gates",
+        (
+            *("no-gate", "not-interleaved", "censored", "rare-stalls", "slower-routes", "odd-answers"),
+            *("lenient-gate", "other-spelling"),
+        ): "of gates, and of the two sides that are chosen",
         ("generator-late",): "it draws figures as measured, so that each late run is limited",
         ("few-runs", "unequal-runs", "not-run"): "it shows what there is: in its own words, as a doubt",
         ("order", "block-unfinished"): "its answer says of runs that did not alternate that it is not sure",
@@ -64,6 +67,8 @@ EXCEPTIONS: dict[str, dict[tuple[str, ...], str]] = {
             "censored",
             "rare-stalls",
             "odd-answers",
+            "lenient-gate",
+            "other-spelling",
         ): "nights are its unit, not runs",
         ("slower-routes",): "docs/regress.md says that no series is of one kind of requests, and what to do",
         ("generator-late",): "a night that was sent late enters no series",
