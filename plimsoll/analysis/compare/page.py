@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from plimsoll.analysis.compare.comparison import Comparison, GateVerdict
 from plimsoll.analysis.compare.questions import sentences
+from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.page.chart import (
     Chart,
@@ -37,6 +38,7 @@ from plimsoll.analysis.page.verdict import (
 )
 from plimsoll.analysis.report.sections.storage import TUNING_SAYS
 from plimsoll.analysis.statistics.windows import PHASES
+from plimsoll.common.errors import Severity
 from plimsoll.common.hostile import plotly_text, printable
 from plimsoll.common.units import ABSENT, at_least, count, milliseconds, percent, significant
 
@@ -167,14 +169,23 @@ def _lines_below(comparison: Comparison) -> Iterator[str]:
         yield from align([[printable(cell, _LONGEST_CELL) for cell in row] for row in rows], left=range(3))
         if more := len(differences.rows) - len(cells):
             yield f"And {more} more: see --html or --json."
-    by_kind: dict[tuple[str, str | None], list[str]] = {}
+    by_kind: dict[tuple[str, str | None, str], list[str]] = {}
     for finding in comparison.findings:
         if not finding.disqualifies:
-            by_kind.setdefault((finding.label, finding.scenario), []).append(finding.sentence)
+            kind = finding.label, finding.scenario, _word(finding)
+            by_kind.setdefault(kind, []).append(finding.sentence)
     if by_kind:
         yield ""
-    for warning in chain.from_iterable(map(sentences, by_kind.values())):
-        yield from wrap(warning, "warning: ")
+    for (*_, word), said in by_kind.items():
+        for sentence in sentences(said):
+            yield from wrap(sentence, f"{word}: ")
+
+
+def _word(finding: Finding) -> str:
+    """Return what a finding is called beside a verdict."""
+    if finding.disqualifies:
+        return "evidence"
+    return "note" if finding.level is Severity.NOTE else "warning"
 
 
 def _told(comparison: Comparison) -> list[str]:
@@ -195,7 +206,7 @@ def _notes(comparison: Comparison) -> Iterator[VerdictNote]:
     for finding in comparison.findings:
         blocks = finding.disqualifies
         yield VerdictNote(
-            "evidence" if blocks else "warning",
+            _word(finding),
             finding.sentence,
             finding_case(finding.label, finding.sentence, blocks, finding.worse),
             on_terminal=False,

@@ -23,17 +23,24 @@ from plimsoll.analysis.compare.gates import (
 )
 from plimsoll.analysis.compare.routes import find_slower_routes
 from plimsoll.analysis.evidence.answers import Tries, find_odd_answers, measure_finding
-from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identity_findings
+from plimsoll.analysis.evidence.checks import (
+    ANSWERS,
+    RunGroup,
+    findings_of_sides,
+    identity_findings,
+    merge_alike,
+)
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import (
     MUCH_TAKEN_MS,
+    are_alike_late,
     are_slices_alike,
     find_slice,
-    late_finding,
-    runs_with_known_lateness,
+    is_late,
+    lateness_ms,
     taken_ms_per_s,
 )
-from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
+from plimsoll.analysis.evidence.run import JUDGED, MeasuredRun, RunPhase
 from plimsoll.analysis.evidence.saturator import find_unequal_work, work_share
 from plimsoll.analysis.evidence.sides import (
     OpenedSide,
@@ -414,7 +421,21 @@ def find_comparison_findings(
     found += _find_without_gate(sides, judged)
     found += _find_lenient(gates)
     found += _find_circumstances(opened, sides)
-    return gravest_first(dict.fromkeys(found))
+    groups = [
+        RunGroup(f" of {label}" if label else "", [run.name for run in runs])
+        for scenario in dict.fromkeys(name for side in sides for name in side.scenarios)
+        for label, runs in _label_runs(sides, scenario, len(judged) > 1)
+    ]
+    return merge_alike(gravest_first(dict.fromkeys(found)), groups)
+
+
+def _label_runs(
+    sides: tuple[Side, Side], scenario: str, is_one_of_several: bool
+) -> Iterator[tuple[str, _Runs]]:
+    """Yield the runs of a scenario on each side, and on both, and what they are called (hostile)."""
+    prefix = f"{scenario} on " if is_one_of_several else ""
+    yield from ((f"{prefix}{side.name}", side.of(scenario)) for side in sides)
+    yield scenario if is_one_of_several else "", [run for side in sides for run in side.of(scenario)]
 
 
 def _find_of_scenario(
@@ -427,17 +448,16 @@ def _find_of_scenario(
             yield Finding(FindingKind.UNREADABLE, text, (), scenario)
     names = (sides[0].name, sides[1].name)
     gated = {gate.metric for gate in gates.gates if gate.scenario == scenario}
-    carried = runs_with_known_lateness(baseline, candidate, gated)
-    late: set[str] = set()
+    is_one_load = are_alike_late(baseline, candidate, gated)
+    felt = {run.name for run in (*baseline, *candidate) if _is_lateness_felt(run, gates)}
     for finding in findings_of_sides(baseline, candidate, names):
-        if finding.kind is FindingKind.GENERATOR_LIMITED and carried.issuperset(finding.runs):
-            late.update(finding.runs)
-            continue
+        if finding.kind is FindingKind.GENERATOR_LATE:
+            if not is_one_load:
+                finding = replace(finding, kind=FindingKind.GENERATOR_LIMITED)
+            elif felt.isdisjoint(finding.runs):
+                continue
         idle = (finding.kind in ANSWERS and not gates.answers) or gated <= finding.spares
         yield replace(finding, demoted=True) if idle else finding
-    if late:
-        runs = [*baseline, *candidate]
-        yield late_finding([run for run in runs if run.name in late], len(runs), scenario)
     yield from _find_censored(sides, gates, scenario)
     yield from _find_few_runs(sides, gates, scenario, order)
     yield from _find_unequal_slices(sides, scenario, order)
@@ -447,6 +467,17 @@ def _find_of_scenario(
         if gates.interleaved and not order.interleaved:
             text = "The sides' runs do not alternate in time, which the gates ask for."
             yield Finding(FindingKind.NOT_INTERLEAVED, text, (), scenario)
+
+
+def _is_lateness_felt(run: MeasuredRun, gates: Gates) -> bool:
+    """Return whether the generator was late by much of what some gate on a percentile limits."""
+    for gate in (each for each in gates.gates if each.scenario == run.scenario and each.metric in JUDGED):
+        if phase := run.phases.get(gate.phase):
+            is_ratio = gate.at_most_ratio is not None
+            limited_ms = phase.response_ms.least_ms(gate.metric) if is_ratio else gate.at_most_ms
+            if is_late(lateness_ms(phase, gate.metric), limited_ms):
+                return True
+    return False
 
 
 def _find_censored(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:

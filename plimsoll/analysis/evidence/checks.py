@@ -4,9 +4,11 @@
 findings.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from plimsoll.analysis.evidence.answers import log_findings, side_findings
 from plimsoll.analysis.evidence.facts import fact_findings
@@ -33,6 +35,10 @@ from plimsoll.rundir.facts import ran_together
 from plimsoll.rundir.find import run_group
 from plimsoll.rundir.records import HEADER_BYTES
 
+# A figure in a sentence, with its unit: no part of a name, a date or a version.
+_FIGURE = re.compile(r"(?<![\w.,:/+-])\d[\d,]*(?:\.\d+)?(?: (?:ms|s|%)\b)?(?![\w:/-]|[.,]\d| min| h\b)")
+_UNITS = {"ms": 1e-3}
+_MOST_NAMED = 3
 _OF_DEATH = (FindingKind.TARGET_DIED, FindingKind.INCOMPLETE)
 # What `answers: false` in gates.yml turns into doubts.
 ANSWERS = frozenset(
@@ -138,6 +144,70 @@ def identity_findings(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     yield from _find_copies(runs)
     yield from _find_overlaps(runs)
     yield from find_other_records(runs)
+
+
+class RunGroup(NamedTuple):
+    """Runs that a sentence may be about, by name, and what to say behind `runs`: ` of nvme`."""
+
+    label: str
+    names: Collection[str]
+
+
+def merge_alike(findings: Iterable[Finding], groups: Sequence[RunGroup]) -> list[Finding]:
+    """Return the findings, those on single runs that say the same but for figures as one. Pure.
+
+    It stands where the first of them stood, and says of how many runs of the first of the `groups` that they
+    are all in, with the ranges of the figures. Those that disqualify name the runs, unless they are all.
+    """
+    alike: dict[Hashable, list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        name = finding.runs[0] if len(finding.runs) == 1 else ""
+        said = finding.text.removeprefix(name)
+        single = bool(name) and said != finding.text
+        words = (_FIGURE.sub("#", said), _FIGURE.sub("#", finding.remedy))
+        rest = (finding.kind, finding.scenario, finding.worse, finding.demoted, finding.spares)
+        alike.setdefault((*words, *rest) if single else number, []).append(finding)
+    return [each[0] if len(each) == 1 else _merge(each, groups) for each in alike.values()]
+
+
+def _merge(alike: Sequence[Finding], groups: Sequence[RunGroup]) -> Finding:
+    names = [finding.runs[0] for finding in alike]
+    group = next(
+        (one for one in groups if set(names) <= set(one.names) and len(names) <= len(one.names)), None
+    )
+    said = merge_figures([one.text.removeprefix(one.runs[0]) for one in alike])
+    said = said.removeprefix(":") if said.startswith(":") else f" each{said}"
+    of, label = (len(group.names), group.label) if group else (len(names), "")
+    named = ""
+    if alike[0].disqualifies and len(names) < of:
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        named = f" ({', '.join(names[:_MOST_NAMED])}{more})"
+    return replace(
+        alike[0],
+        text=f"{len(names)} of {of} runs{label}{named}:{said}",
+        runs=tuple(names),
+        own_remedy=alike[0].own_remedy and merge_figures([one.remedy for one in alike]),
+    )
+
+
+def merge_figures(texts: Sequence[str]) -> str:
+    """Return sentences that differ by figures only as one, with the range of each: `4.96–16.7 ms`. Pure."""
+    columns = zip(*(_FIGURE.findall(text) for text in texts), strict=True)
+    ranges = iter([_range_text(each) for each in columns])
+    return _FIGURE.sub(lambda _: next(ranges), texts[0])
+
+
+def _range_text(figures: Sequence[str]) -> str:
+    least, most = (choose(figures, key=_magnitude) for choose in (min, max))
+    if _magnitude(least) == _magnitude(most):
+        return least
+    number, _, unit = least.partition(" ")
+    return f"{number if unit == most.partition(' ')[2] else least}–{most}"
+
+
+def _magnitude(figure: str) -> float:
+    number, _, unit = figure.partition(" ")
+    return float(number.replace(",", "")) * _UNITS.get(unit, 1.0)
 
 
 def _find_copies(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import JUDGED, WHOLE, MeasuredRun, RunPhase
 from plimsoll.analysis.evidence.storage import differing
 from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES
-from plimsoll.common.units import counted, milliseconds, share
+from plimsoll.common.units import counted, milliseconds, percent, share
 from plimsoll.rundir.read import RunDirectory
 
 _OF_THE_PLACE = {"target", "connect_to", "backend", "repeat", "user", "imported_from"}
@@ -104,8 +104,19 @@ def match_slices(
 
 
 def late_percentiles(phase: RunPhase) -> list[str]:
-    """Return the percentiles at which the generator's own lag is too long to measure by."""
-    return [name for name, lag in phase.lag_ms.items() if is_late(lag, phase.response_ms.least_ms(name))]
+    """Return the percentiles at which the generator's lateness is too long to measure by.
+
+    It is the distance of both ends of the response time where these are known, else the generator's lag.
+    """
+    return [name for name in JUDGED if is_late(lateness_ms(phase, name), phase.response_ms.least_ms(name))]
+
+
+def lateness_ms(phase: RunPhase, name: str) -> float | None:
+    """Return how much of a percentile may be the generator's own; None where that is not known."""
+    if phase.prompt is None:
+        return phase.lag_ms.get(name)
+    late, prompt = (each.response_ms.least_ms(name) for each in (phase, phase.prompt))
+    return None if late is None or prompt is None else late - prompt
 
 
 def percentiles_out_of_reach(run: MeasuredRun) -> frozenset[str]:
@@ -114,9 +125,7 @@ def percentiles_out_of_reach(run: MeasuredRun) -> frozenset[str]:
     Of the slowest requests, those from such a percentile on, no more than a tenth were sent later than the
     rule allows at it. The p50 is one if the lag's p95 is short beside it.
     """
-    facts = run.directory.facts
-    otherwise = facts.generator_limited and not (facts.generator_limited_reason or "").startswith(SENT_LATE)
-    if facts.loop != "open" or facts.merged or otherwise:
+    if not _sent_by_schedule(run):
         return frozenset()
 
     def is_reached(name: str, phase: RunPhase) -> bool:
@@ -129,18 +138,31 @@ def percentiles_out_of_reach(run: MeasuredRun) -> frozenset[str]:
     return frozenset(name for name in JUDGED if not any(is_reached(name, phase) for phase in phases))
 
 
-def runs_with_known_lateness(
-    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], gated: Collection[str]
-) -> set[str]:
-    """Return the names of the runs whose response times are known at both ends, in spite of their lateness.
+def is_lateness_known(run: MeasuredRun) -> bool:
+    """Return whether the response times of a run are known at both ends, in spite of its lateness.
 
-    That holds while lateness is all that limited the generator, and while it sent the log's own load: of a
-    run, no more than 2 % of the requests went out in another 100 ms than that in which they were due. More
-    make bursts that the log does not have, and a server that waits for nothing else serves a burst late. It
-    holds for nobody where the sides were late by another time: where, at a gated percentile, every run of one
-    side was later than each of the other, by half in the medians.
+    That holds while lateness is all that limited the generator, and while it sent the log's own load: no more
+    than 2 % of the requests went out in another 100 ms than that in which they were due. More make bursts
+    that the log does not have, and a server that waits for nothing else serves a burst late.
     """
-    runs = [*baseline, *candidate]
+    return _sent_by_schedule(run) and run.traits is not None and run.traits.moved <= _MOST_MOVED
+
+
+def _sent_by_schedule(run: MeasuredRun) -> bool:
+    """Return whether nothing but lateness kept the generator from its schedule."""
+    facts = run.directory.facts
+    otherwise = facts.generator_limited and not (facts.generator_limited_reason or "").startswith(SENT_LATE)
+    return facts.loop == "open" and not facts.merged and not otherwise
+
+
+def are_alike_late(
+    baseline: Sequence[MeasuredRun], candidate: Sequence[MeasuredRun], gated: Collection[str]
+) -> bool:
+    """Return whether both sides may have had the same load, in spite of lateness.
+
+    They had not where, at a gated percentile, every run of one side was later than each of the other, by half
+    in the medians.
+    """
     for name in {*JUDGED} & {*gated} or {JUDGED[0]}:
         lags = [
             [lag for run in side if (lag := run.phases[WHOLE].lag_ms.get(name)) is not None]
@@ -149,45 +171,47 @@ def runs_with_known_lateness(
         if all(lags):
             early, late = sorted(lags, key=max)
             if max(early) < min(late) and median(late) > _MUCH_LATER * median(early) + _LIMIT_LAG_MS:
-                return set()
-    known = {run.name for run in runs if _is_lateness_known(run)}
-    return known - {run.name for run in runs if not _is_lateness_known(run)}
-
-
-def _is_lateness_known(run: MeasuredRun) -> bool:
-    facts, moved = run.directory.facts, run.traits.moved if run.traits else 1.0
-    otherwise = facts.generator_limited and not (facts.generator_limited_reason or "").startswith(SENT_LATE)
-    return facts.loop == "open" and not facts.merged and not otherwise and moved <= _MOST_MOVED
+                return False
+    return True
 
 
 def find_lateness(run: MeasuredRun) -> _Found:
-    """Yield that the generator limited a run, and by how much."""
+    """Yield that the generator limited a run or was late, and by how much."""
     facts = run.directory.facts
     reason = facts.generator_limited_reason or ""
     if reason.startswith(SENT_LATE):  # by how much is said once
         reason = reason.partition("; ")[2]
     remedy = f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else None
-    if facts.loop == "open":
-        for name, phase in run.phases.items():
-            if shown := _describe_lag(phase):
-                where = "" if name == WHOLE else f" {name} the saturator"
-                text = f"was limited by the load generator{where}: its own lag is {shown}."
-                yield FindingKind.GENERATOR_LIMITED, text, remedy
-                return
-    if facts.generator_limited:
+    late = [(name, phase) for name, phase in run.phases.items() if facts.loop == "open"]
+    late = [(name, phase) for name, phase in late if late_percentiles(phase)]
+    if late:
+        name, phase = late[0]
+        where = "" if name == WHOLE else f" {name} the saturator"
+        if phase.prompt is not None:
+            yield FindingKind.GENERATOR_LATE, f"was sent late{where}: its {_describe_ends(phase)}.", None
+        else:
+            text = f"was limited by the load generator{where}: its own lag is {_describe_lag(phase)}"
+            if run.traits and run.traits.moved > _MOST_MOVED:
+                moved = percent(run.traits.moved, 2)
+                text += f", and {moved} of its requests left in another 100 ms than due"
+            yield FindingKind.GENERATOR_LIMITED, f"{text}.", remedy
+    elif facts.generator_limited and not _sent_by_schedule(run):
         yield FindingKind.GENERATOR_LIMITED, "was limited by the load generator.", remedy
 
 
-def late_finding(late: Sequence[MeasuredRun], of: int, scenario: str) -> Finding:
-    """Return that these of so many runs were sent late, though by how much is known of each request."""
-    shown = [(run, lag) for run in late for phase in run.phases.values() if (lag := _describe_lag(phase))]
-    such = f", {shown[0][0].name} by {shown[0][1]}" if shown else ""
-    text = f"{scenario}: {len(late)} of {counted(of, 'run')} were sent late{such}."
-    return Finding(FindingKind.GENERATOR_LATE, text, tuple(run.name for run in late), scenario)
+def _describe_ends(phase: RunPhase) -> str:
+    """Return both ends of the last percentile that is known: p99.9 where there are enough requests."""
+    assert phase.prompt is not None  # noqa: S101 of such phases only
+    name = [each for each in JUDGED if lateness_ms(phase, each) is not None][-1]
+    least, most = (each.response_ms.least_ms(name) for each in (phase.prompt, phase))
+    return (
+        f"{name} is between {milliseconds(least)} and {milliseconds(most)}, of which up to "
+        f"{milliseconds(lateness_ms(phase, name))} may be the load generator's own"
+    )
 
 
 def _describe_lag(phase: RunPhase) -> str:
-    """Return by how much a phase was sent late at its last two late percentiles; empty if it was not."""
+    """Return by how much a phase was sent late at its last two late percentiles."""
     return ", ".join(
         f"{milliseconds(phase.lag_ms[each])} of {milliseconds(phase.response_ms.least_ms(each))} at {each}"
         for each in late_percentiles(phase)[-2:]

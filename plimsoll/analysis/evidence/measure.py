@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plimsoll.analysis.evidence.generator import is_lateness_known
 from plimsoll.analysis.evidence.run import (
     JUDGED,
     WHOLE,
@@ -74,9 +75,10 @@ def measure_run(
             f"{directory.path}: every request belongs to the warm-up, so there is nothing to compare"
         )
     service = Sample.of_times(Times.of(columns.pop("service_us"), columns["failures"]))
+    run = observer.run()
     return replace(
-        observer.run(),
-        phases=_both_ends(directory, busy, columns, keep_requests),
+        run,
+        phases=_both_ends(run, busy, columns, keep_requests),
         service_p50_ms=service.percentile_ms(PERCENTILES["p50"]),
         damaged_measures=damaged_measures(directory.events),
     )
@@ -198,19 +200,19 @@ def _columns(counted: CountedRequests, busy: Saturation | None) -> Iterator[tupl
 
 
 def _both_ends(
-    directory: RunDirectory, busy: Saturation | None, columns: dict[str, NDArray[Any]], keep_requests: bool
+    run: MeasuredRun, busy: Saturation | None, columns: dict[str, NDArray[Any]], keep_requests: bool
 ) -> dict[str, RunPhase]:
-    """Return the phases as measured, each with itself as if every request had been sent when it was due.
+    """Return the phases of `run` as measured, each with itself as if all had been sent when it was due.
 
     Had it been sent in time, a request would have been done no later than it was, and taken no less than it
     did from then on: both ends of what its response time may have been.
     """
-    phases = _phases(directory, busy, columns, keep_requests)
+    phases = _phases(run.directory, busy, columns, keep_requests)
     response_us, late = columns["response_us"], np.where(columns["failures"], 0, columns["late_us"])
-    if directory.facts.loop != "open" or late.max(initial=0) <= _PROMPT_US:
+    if not is_lateness_known(run) or late.max(initial=0) <= _PROMPT_US:
         return phases
     prompt_us = response_us - np.minimum(late, response_us).astype(response_us.dtype)
-    prompt = _phases(directory, busy, columns | {"response_us": prompt_us}, keep_requests)
+    prompt = _phases(run.directory, busy, columns | {"response_us": prompt_us}, keep_requests)
     return {name: replace(phase, prompt=prompt[name]) for name, phase in phases.items()}
 
 

@@ -30,7 +30,8 @@ class RunPhase:
     lower bound. `lag_ms` are the percentiles, those of `JUDGED`, of the generator's own lag; none where it is
     not known. `steps` are routes and measures by name (hostile). `kept` are the requests themselves, where
     they were asked for. `prompt` has the same phase without the time by which the generator was late: the
-    other end of every response time; None where no request was sent over 1 ms late.
+    other end of every response time; None where no request was sent over 1 ms late, and where that end is not
+    known (generator.is_lateness_known).
     """
 
     requests: int

@@ -252,13 +252,14 @@ def test_no_verdict_rests_on_what_the_generator_may_have_taken(
     assert named == {run.name for name in much for run in runs_of(tmp_path, name)}
 
 
-def test_what_many_runs_have_in_common_is_said_of_the_first_three(tmp_path: Path) -> None:
+def test_what_many_runs_have_in_common_is_said_once_with_its_range(tmp_path: Path) -> None:
     write_both(tmp_path, repeats=5)
-    for run in runs_of(tmp_path, "*"):
-        change(run, sender=MUCH)
+    for number, run in enumerate(runs_of(tmp_path, "*")):
+        change(run, sender=MUCH | {"others_wait_ms_per_s": 300 + number})
     printed = " ".join(CliRunner().invoke(main, ["compare", str(tmp_path), *BACKENDS]).stdout.split())
-    assert printed.count("was sent from the server's own machine") == 3
-    assert "warning: And 7 more problems of this kind." in printed
+    assert printed.count("was sent from the server's own machine") == 1
+    assert "warning: 10 of 10 runs: each was sent from the server's own machine" in printed
+    assert "other programs waited 300–309 ms for one" in printed
 
 
 def test_both_sides_stand_before_during_and_after_with_what_no_gate_names(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_generator_that_is_seldom_late_bars_what_its_lag_can_change(
         change(path, **facts)
     found = compare_json(tmp_path, gates)
     assert [gate["verdict"] for gate in found["gates"]] == outcomes, what
-    assert {"generator-limited", "generator-late"} & finding_names(found)
+    assert ("generator-limited" in finding_names(found)) == ("INCONCLUSIVE" in outcomes), what
 
 
 def test_the_replay_says_in_these_words_that_it_was_late() -> None:
@@ -97,12 +97,12 @@ def test_a_late_generator_decides_nothing_on_either_side(
 
 
 @pytest.mark.parametrize("side", ["sata", "nvme"])
-def test_lag_that_is_known_and_changes_nothing_is_said_and_bars_nothing(tmp_path: Path, side: str) -> None:
+def test_lag_that_no_gate_feels_bars_nothing_and_is_not_said(tmp_path: Path, side: str) -> None:
     write_both(tmp_path)
     change_side(tmp_path, side, slice(REQUESTS * 6 // 100), lag_us=90_000)
     found = compare_json(tmp_path, P50)
     assert found["verdict"] == "PASS"
-    assert "generator-late" in finding_names(found)
+    assert not {"generator-limited", "generator-late"} & finding_names(found)
 
 
 @pytest.mark.parametrize("side", ["sata", "nvme"])

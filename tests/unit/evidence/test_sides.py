@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from plimsoll.analysis.compare.looks import LOOKS_FILE
-from plimsoll.analysis.evidence.finding import FindingKind
+from plimsoll.analysis.evidence.checks import RunGroup, merge_alike
+from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.rundir.check import records_sha256
 from plimsoll.rundir.read import RunDirectory
 from tests.support.comparable import (
@@ -270,3 +271,42 @@ def test_the_table_of_findings_is_that_of_the_enum() -> None:
 def test_every_name_is_one_kind() -> None:
     names = [kind.label for kind in FindingKind]
     assert len(set(names)) == len(names)
+
+
+ALIKE: list[tuple[str, FindingKind, list[tuple[str, str]], list[str]]] = [
+    (
+        "ranges of figures",
+        FindingKind.GENERATOR_LATE,
+        [("a1", "took 5 ms of 1,200 requests, p99.9 4 %."), ("b1", "took 1.2 s of 98 requests, p99.9 4 %.")],
+        ["2 of 4 runs: each took 5 ms–1.2 s of 98–1,200 requests, p99.9 4 %."],
+    ),
+    (
+        "all runs of a side",
+        FindingKind.GENERATOR_LATE,
+        [("a1", "took 5 ms."), ("a2", "took 7 ms.")],
+        ["2 of 2 runs of a: each took 5–7 ms."],
+    ),
+    (
+        "what disqualifies names its runs",
+        FindingKind.KILLED,
+        [("a1", "was killed."), ("b2", "was killed.")],
+        ["2 of 4 runs (a1, b2): each was killed."],
+    ),
+    (
+        "names and versions are no figures",
+        FindingKind.GENERATOR_LATE,
+        [("a1", "had nginx 1.2.3."), ("a2", "had nginx 1.2.4."), ("b1", "had tank1."), ("b2", "had tank2.")],
+        ["a1 had nginx 1.2.3.", "a2 had nginx 1.2.4.", "b1 had tank1.", "b2 had tank2."],
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "kind", "found", "said"), ALIKE, ids=[row[0] for row in ALIKE])
+def test_what_runs_have_in_common_is_said_once(
+    what: str, kind: FindingKind, found: list[tuple[str, str]], said: list[str]
+) -> None:
+    findings = [Finding(kind, f"{run} {text}", (run,)) for run, text in found]
+    groups = [RunGroup(" of a", ["a1", "a2"]), RunGroup("", ["a1", "a2", "b1", "b2"])]
+    merged = merge_alike(findings, groups)
+    assert [each.text for each in merged] == said, what
+    assert [run for each in merged for run in each.runs] == [run for run, _ in found]
