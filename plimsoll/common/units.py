@@ -1,5 +1,6 @@
 """Numbers, sizes and durations as people read and write them. Absent figures are a dash."""
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -129,6 +130,16 @@ def parse_duration_s(text: str) -> float:
     if not found or float(found[1]) == 0:
         raise ValueError("must be a duration, such as 45m, 36h or 10d")
     return float(found[1]) * _UNITS_S[found[2]]
+
+
+_GO_UNITS_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1, "us": 0.001, "µs": 0.001, "ns": 1e-6}
+_GO_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)", re.ASCII)
+
+
+def parse_go_duration_ms(text: str) -> float:
+    """Return a time as Go writes them, 1m30s or 800ms, in whole microseconds."""
+    total_ms = sum(float(number) * _GO_UNITS_MS[unit] for number, unit in _GO_TIME.findall(text))
+    return math.floor(round(total_ms * 1000, 6)) / 1000
 
 
 def duration_text(duration_s: float) -> str:

@@ -25,8 +25,8 @@ from plimsoll.analysis.compare.routes import find_slower_routes
 from plimsoll.analysis.evidence.answers import Tries, find_odd_answers, measure_finding
 from plimsoll.analysis.evidence.checks import (
     ANSWERS,
-    RunGroup,
     findings_of_sides,
+    group_runs,
     identity_findings,
     merge_alike,
 )
@@ -35,9 +35,12 @@ from plimsoll.analysis.evidence.generator import (
     MUCH_TAKEN_MS,
     are_alike_late,
     are_slices_alike,
+    describe_lateness,
     find_slice,
     is_late,
+    late_percentiles,
     lateness_ms,
+    percentiles_out_of_reach,
     taken_ms_per_s,
 )
 from plimsoll.analysis.evidence.run import JUDGED, MeasuredRun, RunPhase
@@ -166,7 +169,8 @@ def _build_question(
 ) -> GateQuestion:
     runs = baseline.of(gate.scenario), candidate.of(gate.scenario)
     values, missing, notes = _read_values(runs, gate, limit)
-    prompt = None if missing else _read_values(_without_lateness(runs), gate, limit)[0]
+    in_time = without_lateness(runs[0]), without_lateness(runs[1])
+    prompt = None if missing else _read_values(in_time, gate, limit)[0]
     stops = tuple(each for each in found_bad if each.bars(gate.metric))
     problems = [*sentences([each.sentence for each in stops]), *sentences(missing)]
     ends = [values, *([prompt] if prompt and prompt != values and not problems else [])]
@@ -232,16 +236,12 @@ def _read_values(
     return values, missing, notes
 
 
-def _without_lateness(runs: tuple[_Runs, _Runs]) -> tuple[_Runs, _Runs]:
+def without_lateness(runs: _Runs) -> _Runs:
     """Return the runs as if their generator had sent every request when it was due."""
-    prompt = [
-        [
-            replace(run, phases={name: phase.prompt or phase for name, phase in run.phases.items()})
-            for run in side
-        ]
-        for side in runs
+    return [
+        replace(run, phases={name: phase.prompt or phase for name, phase in run.phases.items()})
+        for run in runs
     ]
-    return prompt[0], prompt[1]
 
 
 def _is_kept(values: Sequence[Sequence[float]], gate: Gate) -> bool:
@@ -421,21 +421,7 @@ def find_comparison_findings(
     found += _find_without_gate(sides, judged)
     found += _find_lenient(gates)
     found += _find_circumstances(opened, sides)
-    groups = [
-        RunGroup(f" of {label}" if label else "", [run.name for run in runs])
-        for scenario in dict.fromkeys(name for side in sides for name in side.scenarios)
-        for label, runs in _label_runs(sides, scenario, len(judged) > 1)
-    ]
-    return merge_alike(gravest_first(dict.fromkeys(found)), groups)
-
-
-def _label_runs(
-    sides: tuple[Side, Side], scenario: str, is_one_of_several: bool
-) -> Iterator[tuple[str, _Runs]]:
-    """Yield the runs of a scenario on each side, and on both, and what they are called (hostile)."""
-    prefix = f"{scenario} on " if is_one_of_several else ""
-    yield from ((f"{prefix}{side.name}", side.of(scenario)) for side in sides)
-    yield scenario if is_one_of_several else "", [run for side in sides for run in side.of(scenario)]
+    return merge_alike(gravest_first(dict.fromkeys(found)), group_runs(sides))
 
 
 def _find_of_scenario(
@@ -448,14 +434,13 @@ def _find_of_scenario(
             yield Finding(FindingKind.UNREADABLE, text, (), scenario)
     names = (sides[0].name, sides[1].name)
     gated = {gate.metric for gate in gates.gates if gate.scenario == scenario}
-    is_one_load = are_alike_late(baseline, candidate, gated)
-    felt = {run.name for run in (*baseline, *candidate) if _is_lateness_felt(run, gates)}
-    for finding in findings_of_sides(baseline, candidate, names):
-        if finding.kind is FindingKind.GENERATOR_LATE:
-            if not is_one_load:
-                finding = replace(finding, kind=FindingKind.GENERATOR_LIMITED)
-            elif felt.isdisjoint(finding.runs):
-                continue
+    found = [
+        finding
+        for finding in findings_of_sides(baseline, candidate, names)
+        if finding.kind is not FindingKind.GENERATOR_LATE
+    ]
+    found += _find_late(baseline, candidate, gates)
+    for finding in found:
         idle = (finding.kind in ANSWERS and not gates.answers) or gated <= finding.spares
         yield replace(finding, demoted=True) if idle else finding
     yield from _find_censored(sides, gates, scenario)
@@ -469,15 +454,24 @@ def _find_of_scenario(
             yield Finding(FindingKind.NOT_INTERLEAVED, text, (), scenario)
 
 
-def _is_lateness_felt(run: MeasuredRun, gates: Gates) -> bool:
-    """Return whether the generator was late by much of what some gate on a percentile limits."""
-    for gate in (each for each in gates.gates if each.scenario == run.scenario and each.metric in JUDGED):
-        if phase := run.phases.get(gate.phase):
-            is_ratio = gate.at_most_ratio is not None
+def _find_late(baseline: _Runs, candidate: _Runs, gates: Gates) -> Iterator[Finding]:
+    """Yield which runs were late by much of what a gate limits, or all, where one side was later."""
+    runs = [*baseline, *candidate]
+    mine = [each for each in gates.gates if runs and each.scenario == runs[0].scenario]
+    is_one_load = are_alike_late(baseline, candidate, {gate.metric for gate in mine})
+    for run in runs:
+        known = {name: phase for name, phase in run.phases.items() if phase.prompt is not None}
+        if not is_one_load and any(map(late_percentiles, known.values())):
+            text = f"{run.name} was sent late, and the runs of one side later than those of the other."
+            spares = percentiles_out_of_reach(run)
+            yield Finding(FindingKind.GENERATOR_LIMITED, text, (run.name,), run.scenario, spares=spares)
+            continue
+        for gate in (each for each in mine if each.metric in JUDGED and each.phase in known):
+            phase, is_ratio = known[gate.phase], gate.at_most_ratio is not None
             limited_ms = phase.response_ms.least_ms(gate.metric) if is_ratio else gate.at_most_ms
             if is_late(lateness_ms(phase, gate.metric), limited_ms):
-                return True
-    return False
+                text = f"{run.name} {describe_lateness(gate.phase, phase, gate.metric)}"
+                yield Finding(FindingKind.GENERATOR_LATE, text, (run.name,), run.scenario)
 
 
 def _find_censored(sides: tuple[Side, Side], gates: Gates, scenario: str) -> Iterator[Finding]:

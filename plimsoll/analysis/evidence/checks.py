@@ -27,7 +27,7 @@ from plimsoll.analysis.evidence.poolwork import pool_findings
 from plimsoll.analysis.evidence.records import find_other_mix, find_other_records, record_findings
 from plimsoll.analysis.evidence.run import WHOLE, MeasuredRun
 from plimsoll.analysis.evidence.saturator import check_saturator, saturator_findings
-from plimsoll.analysis.evidence.sides import SLACK
+from plimsoll.analysis.evidence.sides import SLACK, Side
 from plimsoll.analysis.evidence.storage import drive_findings, steadiness_findings
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted, milliseconds, share
@@ -153,40 +153,65 @@ class RunGroup(NamedTuple):
     names: Collection[str]
 
 
+def group_runs(sides: Sequence[Side]) -> list[RunGroup]:
+    """Return the runs of each scenario, on each side and on all."""
+    scenarios = list(dict.fromkeys(name for side in sides for name in side.scenarios))
+    found = []
+    for scenario in scenarios:
+        of = scenario if len(scenarios) > 1 else ""
+        parts = [
+            (f" of {of} on {side.name}" if of else f" of {side.name}", side.of(scenario)) for side in sides
+        ]
+        every = [run for side in sides for run in side.of(scenario)]
+        parts.append((f" of {of}" if of else "", every))
+        found += [RunGroup(label, [run.name for run in runs]) for label, runs in parts]
+    return found
+
+
 def merge_alike(findings: Iterable[Finding], groups: Sequence[RunGroup]) -> list[Finding]:
     """Return the findings, those on single runs that say the same but for figures as one. Pure.
 
     It stands where the first of them stood, and says of how many runs of the first of the `groups` that they
     are all in, with the ranges of the figures. Those that disqualify name the runs, unless they are all.
     """
-    alike: dict[Hashable, list[Finding]] = {}
-    for number, finding in enumerate(findings):
+
+    def subject(finding: Finding) -> str:
         name = finding.runs[0] if len(finding.runs) == 1 else ""
-        said = finding.text.removeprefix(name)
-        single = bool(name) and said != finding.text
-        words = (_FIGURE.sub("#", said), _FIGURE.sub("#", finding.remedy))
-        rest = (finding.kind, finding.scenario, finding.worse, finding.demoted, finding.spares)
-        alike.setdefault((*words, *rest) if single else number, []).append(finding)
+        return name if finding.text.startswith(name) else ""
+
+    found = [(name := subject(one), replace(one, text=one.text.removeprefix(name))) for one in findings]
+    return [
+        replace(one, text=f"{name}: {one.text}" if len(one.runs) > 1 and name else f"{name}{one.text}")
+        for name, one in merge_subjects(found, groups)
+    ]
+
+
+def merge_subjects(
+    found: Iterable[tuple[str, Finding]], groups: Sequence[RunGroup]
+) -> list[tuple[str, Finding]]:
+    """Return the same of findings whose text does not name its run, each with that name (or none). Pure."""
+    alike: dict[Hashable, list[tuple[str, Finding]]] = {}
+    for number, (name, one) in enumerate(found):
+        words = (_FIGURE.sub("#", one.text), _FIGURE.sub("#", one.remedy))
+        rest = (one.kind, one.scenario, one.worse, one.demoted, one.spares)
+        alike.setdefault((*words, *rest) if name else number, []).append((name, one))
     return [each[0] if len(each) == 1 else _merge(each, groups) for each in alike.values()]
 
 
-def _merge(alike: Sequence[Finding], groups: Sequence[RunGroup]) -> Finding:
-    names = [finding.runs[0] for finding in alike]
-    group = next(
-        (one for one in groups if set(names) <= set(one.names) and len(names) <= len(one.names)), None
-    )
-    said = merge_figures([one.text.removeprefix(one.runs[0]) for one in alike])
-    said = said.removeprefix(":") if said.startswith(":") else f" each{said}"
-    of, label = (len(group.names), group.label) if group else (len(names), "")
+def _merge(alike: Sequence[tuple[str, Finding]], groups: Sequence[RunGroup]) -> tuple[str, Finding]:
+    names, findings = [name for name, _ in alike], [finding for _, finding in alike]
+    holding = (each for each in groups if {*names} <= {*each.names} and len(names) <= len(each.names))
+    label, all_names = next(holding, RunGroup("", names))
     named = ""
-    if alike[0].disqualifies and len(names) < of:
+    if findings[0].disqualifies and len(names) < len(all_names):
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         named = f" ({', '.join(names[:_MOST_NAMED])}{more})"
-    return replace(
-        alike[0],
-        text=f"{len(names)} of {of} runs{label}{named}:{said}",
-        runs=tuple(names),
-        own_remedy=alike[0].own_remedy and merge_figures([one.remedy for one in alike]),
+    text = merge_figures([one.text for one in findings])
+    return f"{len(names)} of {len(all_names)} runs{label}{named}", replace(
+        findings[0],
+        text=re.sub("^(?:The run)? ", "each ", text).removeprefix(": "),
+        runs=tuple(run for one in findings for run in one.runs),
+        own_remedy=findings[0].own_remedy and merge_figures([one.remedy for one in findings]),
     )
 
 

@@ -182,31 +182,31 @@ def find_lateness(run: MeasuredRun) -> _Found:
     if reason.startswith(SENT_LATE):  # by how much is said once
         reason = reason.partition("; ")[2]
     remedy = f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else None
-    late = [(name, phase) for name, phase in run.phases.items() if facts.loop == "open"]
-    late = [(name, phase) for name, phase in late if late_percentiles(phase)]
-    if late:
-        name, phase = late[0]
-        where = "" if name == WHOLE else f" {name} the saturator"
-        if phase.prompt is not None:
-            yield FindingKind.GENERATOR_LATE, f"was sent late{where}: its {_describe_ends(phase)}.", None
-        else:
+    for name, phase in run.phases.items() if facts.loop == "open" else ():
+        metric = [each for each in JUDGED if lateness_ms(phase, each) is not None][-1:]
+        if phase.prompt is not None and {*metric} & {*late_percentiles(phase)}:
+            yield FindingKind.GENERATOR_LATE, describe_lateness(name, phase, metric[0]), None
+            return
+        if phase.prompt is None and late_percentiles(phase):
+            where = "" if name == WHOLE else f" {name} the saturator"
             text = f"was limited by the load generator{where}: its own lag is {_describe_lag(phase)}"
             if run.traits and run.traits.moved > _MOST_MOVED:
                 moved = percent(run.traits.moved, 2)
                 text += f", and {moved} of its requests left in another 100 ms than due"
             yield FindingKind.GENERATOR_LIMITED, f"{text}.", remedy
-    elif facts.generator_limited and not _sent_by_schedule(run):
+            return
+    if facts.generator_limited and not _sent_by_schedule(run):
         yield FindingKind.GENERATOR_LIMITED, "was limited by the load generator.", remedy
 
 
-def _describe_ends(phase: RunPhase) -> str:
-    """Return both ends of the last percentile that is known: p99.9 where there are enough requests."""
+def describe_lateness(name: str, phase: RunPhase, metric: str) -> str:
+    """Return both ends of a percentile of a phase whose lateness is known."""
     assert phase.prompt is not None  # noqa: S101 of such phases only
-    name = [each for each in JUDGED if lateness_ms(phase, each) is not None][-1]
-    least, most = (each.response_ms.least_ms(name) for each in (phase.prompt, phase))
+    least, most = (each.response_ms.least_ms(metric) for each in (phase.prompt, phase))
+    where = "" if name == WHOLE else f" {name} the saturator"
     return (
-        f"{name} is between {milliseconds(least)} and {milliseconds(most)}, of which up to "
-        f"{milliseconds(lateness_ms(phase, name))} may be the load generator's own"
+        f"was sent late{where}: its {metric} is between {milliseconds(least)} and {milliseconds(most)}, of "
+        f"which up to {milliseconds(lateness_ms(phase, metric))} may be the load generator's own."
     )
 
 

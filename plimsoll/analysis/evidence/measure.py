@@ -39,6 +39,7 @@ from plimsoll.analysis.statistics.percentiles import (
     Microseconds,
     OrderStatistics,
     Sample,
+    TimeFigures,
     Times,
 )
 from plimsoll.analysis.statistics.requests import CountedRequests, KeptRequests
@@ -109,6 +110,11 @@ def measure_in_detail(
         steps=steps,
     )
     observed = observer.run()
+    latest_ms = figures.samples["lag"].figures_ms()["max"] or 0
+    late = is_lateness_known(observed) and 1000 * latest_ms > _PROMPT_US
+    prompt = _read_prompt_times(directory, busy) if late else {}
+    if prompt:
+        whole = replace(whole, prompt=replace(whole, response_ms=prompt[WHOLE]))
     return DetailedRun(
         directory,
         {WHOLE: whole},
@@ -121,6 +127,7 @@ def measure_in_detail(
         connections=observed.connections,
         last_due_ns=observed.last_due_ns,
         statistics=figures.condensed(),
+        prompt_ms=prompt,
     )
 
 
@@ -192,7 +199,8 @@ def _columns(counted: CountedRequests, busy: Saturation | None) -> Iterator[tupl
     yield "lag_us", counted.lag_us
     # What did not wait for a connection was late by its whole lag, whatever its record says
     late = np.minimum(late_us(counted.records), counted.lag_us)
-    yield "late_us", np.where(counted.queued, late, counted.lag_us)
+    late = np.where(counted.queued, late, counted.lag_us)
+    yield "late_us", np.where(counted.failures, 0, late)  # a failure counts at its time-out
     yield "own_lag", ~counted.queued
     yield "route", counted.column("route")
     yield "due_ms", np.minimum(counted.due_ns // 1_000_000, _LATEST_MS).astype(np.uint32)
@@ -208,12 +216,31 @@ def _both_ends(
     did from then on: both ends of what its response time may have been.
     """
     phases = _phases(run.directory, busy, columns, keep_requests)
-    response_us, late = columns["response_us"], np.where(columns["failures"], 0, columns["late_us"])
-    if not is_lateness_known(run) or late.max(initial=0) <= _PROMPT_US:
+    if not is_lateness_known(run) or columns["late_us"].max(initial=0) <= _PROMPT_US:
         return phases
-    prompt_us = response_us - np.minimum(late, response_us).astype(response_us.dtype)
-    prompt = _phases(run.directory, busy, columns | {"response_us": prompt_us}, keep_requests)
+    columns = columns | {"response_us": _prompt_us(columns)}
+    prompt = _phases(run.directory, busy, columns, keep_requests)
     return {name: replace(phase, prompt=prompt[name]) for name, phase in phases.items()}
+
+
+def _prompt_us(columns: dict[str, NDArray[Any]]) -> Microseconds:
+    """Return the response times as if every request had been sent when it was due."""
+    response_us = columns["response_us"]
+    prompt_us: Microseconds = response_us - np.minimum(columns["late_us"], response_us)
+    return prompt_us.astype(response_us.dtype)
+
+
+def _read_prompt_times(directory: RunDirectory, busy: Saturation | None) -> dict[str, TimeFigures]:
+    """Return these phase by phase. The records are read once more, which few runs of a report take."""
+    parts: defaultdict[str, list[Times]] = defaultdict(list)
+    for _, counted in _blocks(directory, lambda _: None):
+        columns = dict(_columns(counted, busy))
+        prompt_us, failures = _prompt_us(columns), columns["failures"]
+        parts[WHOLE].append(Times.of(prompt_us, failures))
+        for number, name in enumerate(PHASES if busy else ()):
+            mask = columns["phase"] == number
+            parts[name].append(Times.of(prompt_us[mask], failures[mask]))
+    return {name: Sample.of_times(Times.joined(each)).figures() for name, each in parts.items()}
 
 
 def _phases(

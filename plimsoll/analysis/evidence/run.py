@@ -127,9 +127,14 @@ class MeasuredRun:
 
 @dataclass(frozen=True, eq=False)
 class DetailedRun(MeasuredRun):
-    """A measured run, and all that a page draws of it. Of its phases it has the whole run alone."""
+    """A measured run, and all that a page draws of it. Of its phases it has the whole run alone.
+
+    `prompt_ms` are the response times of every phase without the time by which the generator was late; none
+    where it was in time, or where that is not known.
+    """
 
     statistics: "RunFigures" = field(kw_only=True)
+    prompt_ms: Mapping[str, TimeFigures] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True)

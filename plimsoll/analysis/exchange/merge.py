@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.common.errors import OutputError, gravest_first
 from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable, redact
-from plimsoll.common.units import count, counted, plain_ms, significant
+from plimsoll.common.units import count, counted, parse_go_duration_ms, plain_ms, significant
 from plimsoll.rundir.events import Event, read_events
 from plimsoll.rundir.facts import (
     Instance,
@@ -451,7 +450,7 @@ def judge_limit(limit: str, summary: Mapping[str, Any], status: str, generator_l
     if figure == "errors":
         outcome, says = _errors(float(value.rstrip("% ")), counts, measured)
     else:
-        outcome, says = _time(figure, _milliseconds(value), summary, measured, generator_limited)
+        outcome, says = _time(figure, parse_go_duration_ms(value), summary, measured, generator_limited)
     if outcome == "kept" and status != "complete":
         outcome, says = "not judged", f"{says}, but the run is {status}: only a whole run keeps a limit"
     elif outcome == "kept" and generator_limited:
@@ -522,16 +521,6 @@ def _least_ms(times: Mapping[str, Any], figure: str) -> float | None:
 def _is_over(times: Mapping[str, Any], figure: str, at_most_ms: float) -> bool:
     least_ms = _least_ms(times, figure)
     return least_ms is not None and least_ms > at_most_ms
-
-
-_UNITS_MS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1, "us": 0.001, "µs": 0.001, "ns": 1e-6}
-_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s|us|µs|ns)", re.ASCII)
-
-
-def _milliseconds(text: str) -> float:
-    """Return a time as Go writes them, 1m30s or 800ms, in whole microseconds."""
-    total_ms = sum(float(number) * _UNITS_MS[unit] for number, unit in _TIME.findall(text))
-    return math.floor(round(total_ms * 1000, 6)) / 1000
 
 
 def _exact(value_ms: float) -> str:

@@ -5,7 +5,7 @@ nights that are not worse than those before it, and surely better than those of 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
@@ -41,12 +41,16 @@ _GOOD = 30  # nights before the regression that say how much nights differ
 
 @dataclass(frozen=True)
 class _SeriesChanges:
-    """What was found in one series: all changes of `looked_at`, and those that are news, by place."""
+    """What was found in one series: all changes of `looked_at`, and those that are news, by place.
+
+    `late` are those for the worse that the load generator's lateness may be.
+    """
 
     looked_at: NightSeries  # without the nights of regressions that were mended
     changes: list[Change]
     news: dict[int, Change]
     better: dict[int, Change]
+    late: dict[int, Change]
 
 
 class SeriesReview:
@@ -95,28 +99,32 @@ class SeriesReview:
     def _review_all(self, series: Sequence[NightSeries]) -> list[_SeriesChanges]:
         changes = [find_changes(each.scaled, each.weekdays) for each in series]
         fresh = [self._find_fresh(each, found, NEWS_P) for each, found in zip(series, changes, strict=True)]
-        places = [place for news, _ in fresh for place in news]
-        results = []
-        for each, found, (news, better) in zip(series, changes, fresh, strict=True):
-            if places and not news:  # what moved along with it is one regression, and one message
-                along, _ = self._find_fresh(each, found, ALONG_P)
-                news = {p: c for p, c in along.items() if any(abs(p - other) <= SAME for other in places)}
-            results.append(_SeriesChanges(each, found, news, better))
-        return results
+        places = [place for one in fresh for place in one.news]
+        for at, one in enumerate(fresh):
+            if places and not one.news:  # what moved along with it is one regression, and one message
+                along = self._find_fresh(one.looked_at, one.changes, ALONG_P).news
+                near = {p: c for p, c in along.items() if any(abs(p - other) <= SAME for other in places)}
+                fresh[at] = replace(one, news=near)
+        return fresh
 
-    def _find_fresh(
-        self, series: NightSeries, changes: Sequence[Change], p_limit: float
-    ) -> tuple[dict[int, Change], dict[int, Change]]:
-        """Return the changes that are news, by the place of their first night: worse ones, better ones."""
+    def _find_fresh(self, series: NightSeries, changes: list[Change], p_limit: float) -> _SeriesChanges:
+        """Return the changes that are news, by the place of their first night: worse ones, better ones.
+
+        Where the generator was late in some night, a change has to stand at the end of what the nights may
+        have been that shows it least.
+        """
         judged, count = series.judged, len(series.values)
-        split: tuple[dict[int, Change], dict[int, Change]] = ({}, {})
+        found = _SeriesChanges(series, changes, {}, {}, {})
+        seen = list(changes)
+        if in_time := _in_time(series):  # shows what lateness before a change hides
+            seen += find_changes(in_time.scaled, in_time.weekdays)
         for side, kinds, is_it in (
-            (split[0], ("worse", "baseline"), is_worse),
-            (split[1], ("better",), _is_better),
+            (found.news, ("worse", "baseline"), is_worse),
+            (found.better, ("better",), _is_better),
         ):
             sure = {
                 self._place[judged[change.at].night.id]: change
-                for change in changes
+                for change in reversed(seen)
                 if is_it(series, change) and is_sure(change, count, p_limit)
             }
             old = [
@@ -124,8 +132,13 @@ class SeriesReview:
                 for row in self.known
                 if row.kind in kinds and row.group == series.key.group and row.recovered is None
             ]
-            side |= {place: sure[place] for place in select_unreported(sorted(sure), old)}
-        return split
+            for place in select_unreported(sorted(sure), old):
+                change = sure[place]
+                if not series.is_late or _stands(series, change, is_it, p_limit):
+                    side[place] = change
+                elif is_it is is_worse:
+                    found.late[place] = change
+        return found
 
     def _change_row(self, series: NightSeries, change: Change, kind: Literal["worse", "better"]) -> ChangeRow:
         key = series.key
@@ -191,6 +204,11 @@ class SeriesReview:
         if found.better:
             better = self._biggest(series, found.better)
             return "better", f"{better}; {known}" if known else better
+        if found.late:
+            return "late", (
+                f"{self._biggest(series, found.late)}, or only the load generator was late: use a lower "
+                "rate, or a quieter machine for the generator"
+            )
         if known:
             return "known", known
         needed = max(LEAST_BEFORE + LEAST_AFTER - len(series.values), 0)
@@ -272,6 +290,22 @@ class SeriesReview:
 
     def _night_name(self, row: ChangeRow) -> str:
         return self._nights[self._place[row.night]].name
+
+
+def _in_time(series: NightSeries) -> NightSeries | None:
+    """Return the series without the load generator's lateness; None where it was never late."""
+    return series.from_end(0, kind=True) if series.is_late else None
+
+
+def _stands(
+    series: NightSeries, change: Change, is_it: Callable[[NightSeries, Change], bool], p_limit: float
+) -> bool:
+    """Return whether a change is found again at the end of all lateness that shows it least."""
+    end = series.from_end(change.at, kind=change.after > change.before)
+    return any(
+        abs(each.at - change.at) <= SAME and is_it(end, each) and is_sure(each, len(end.values), p_limit)
+        for each in find_changes(end.scaled, end.weekdays)
+    )
 
 
 def _to_change(series: NightSeries, row: ChangeRow) -> Change:
@@ -405,9 +439,12 @@ class _Regression:
         self.row, self._series = row, series
         places = np.array([place[night.night.id] for night in series.judged])
         values = level_values(series.scaled, series.weekdays)
+        in_time = _in_time(series)
+        least = level_values(in_time.scaled, in_time.weekdays) if in_time else values
         since = places >= place[row.night]
         self._good: Values = values[(places >= edge) & ~since][-_GOOD:]
         self._after: Values = values[since]
+        self._least: Values = least[since]  # a recovery that lateness may be is none
         self.places: list[int] = places[since].tolist()
         # Another baseline gives days other values, so what was reported of them is not a level of theirs.
         same = (row.metric == series.key.metric and not series.daily) or not len(self._good)
@@ -416,7 +453,7 @@ class _Regression:
     def split(self, start: int) -> tuple[Values, Values]:
         """Return the values before place `start`, and those from it on."""
         at = int(np.searchsorted(self.places, start))
-        return self._after[:at], self._after[at:]
+        return self._least[:at], self._after[at:]
 
     def is_back(self, start: int) -> bool:
         """Return whether the nights from `start` on are not worse than those before the regression."""

@@ -14,7 +14,7 @@ from statistics import fmean
 
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
 from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates, Limit, NoFigureError
-from plimsoll.analysis.compare.questions import default_gates, value_of
+from plimsoll.analysis.compare.questions import default_gates, value_of, without_lateness
 from plimsoll.analysis.evidence.generator import load_facts
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.evidence.sides import Side
@@ -31,6 +31,7 @@ from plimsoll.analysis.regress.nights import (
     RunRow,
     SeriesKey,
     build_series,
+    describe_unfit,
     explain_unfit,
     group_name,
 )
@@ -71,7 +72,10 @@ def judge(
         series=series,
         gates=judged_gates,
         unjudged=[*([stale] if stale else []), *_find_unjudged(past, left, series)],
-        notes=[*(f"{run.name} {why}" for run in tonight for why in run.unfit), *failures.mended],
+        notes=[
+            *describe_unfit([(run.name, why) for run in tonight for why in run.unfit], len(tonight)),
+            *failures.mended,
+        ],
         baseline=base,
         findings=gravest_first(each for each in left.nights[-1].findings or () if ids & set(each.runs)),
         decisions=list(past.decisions),
@@ -111,6 +115,7 @@ def _find_unjudged(
     planned = tonight.facts.planned
     if planned is not None and len(there) < planned:
         found.append(f"{tonight.name} has {len(there)} of its {planned} runs: plimsoll run --resume ends it")
+    found += [f"{each.series.key.name}: {each.says}" for each in series if each.state == "late"]
     return [*found, *(why for group in _list_groups(left) for why in _find_missing(left, group, series))]
 
 
@@ -244,17 +249,20 @@ def _ask_limit(
     """Ask one limit of one value a night."""
     problems: list[str] = []
     values: list[list[float]] = [[], []]
-    for runs, found in zip(sides, values, strict=True):
+    prompt: list[list[float]] = [[], []]
+    for runs, found, early in zip(sides, values, prompt, strict=True):
         for night in runs.values():
+            judged = [run for run in night if run.scenario == gate.scenario]
             try:
-                mine = [value_of(run, gate) for run in night if run.scenario == gate.scenario]
+                ends = [[value_of(run, gate) for run in each] for each in (judged, without_lateness(judged))]
             except NoFigureError as error:
                 problems.append(f"{str(error).rstrip('.')}.")
                 continue
-            if mine:
-                found.append(
-                    fmean(mine) if gate.metric_type.is_share else math.exp(fmean(map(math.log, mine)))
-                )
+            for mine, all_nights in zip(ends, (found, early), strict=True):
+                if mine:
+                    all_nights.append(
+                        fmean(mine) if gate.metric_type.is_share else math.exp(fmean(map(math.log, mine)))
+                    )
     counts = len(values[0]), len(values[1])
     problems = problems[:3]
     for name, count in zip(("The baseline has", "Since then there are"), counts, strict=True):
@@ -276,7 +284,12 @@ def _ask_limit(
             f"The runs of {gate.scenario} are not of the same kind ({names}): set a new baseline."
         )
     question = Question(
-        limit=limit, at_most=getattr(gate, limit), baseline=values[0], candidate=values[1], blocked=problems
+        limit=limit,
+        at_most=getattr(gate, limit),
+        baseline=values[0],
+        candidate=values[1],
+        blocked=problems,
+        prompt=(prompt[0], prompt[1]) if prompt != values and not problems else None,
     )
     return question, counts
 

@@ -23,8 +23,9 @@ from plimsoll.common.errors import Severity
 from plimsoll.common.units import ABSENT, counted, milliseconds, percent
 
 # steady: no news. news: worse since tonight. known: worse, reported before. recovered: as before again, found
-# tonight. better: since tonight. young: too few nights. missing: no value tonight.
-SeriesState = Literal["steady", "news", "known", "recovered", "better", "young", "missing"]
+# tonight. better: since tonight. young: too few nights. missing: no value tonight. late: worse, or only the
+# load generator late.
+SeriesState = Literal["steady", "news", "known", "recovered", "better", "young", "missing", "late"]
 NightVerdict = Literal["worse", "unjudged", "steady"]
 EXIT_CODES: dict[NightVerdict, int] = {"steady": 0, "worse": 1, "unjudged": 3}
 STALE_AFTER_S = 36 * 3600.0
@@ -37,6 +38,7 @@ _STATES = {
     "steady": "steady",
     "young": "young",
     "missing": "missing",
+    "late": "undecided",
 }
 DECIDED = {"accept": "accepted", "baseline": "baseline set to", "drop": "dropped"}
 _HEADLINES: dict[NightVerdict, str] = {
@@ -223,7 +225,7 @@ def _series_case(result: SeriesResult, is_red: bool) -> VerdictCase:
         test = JUnitCase(name, "failure", f"{says}: {figures}", "regression")
     elif result.state == "missing":
         test = JUnitCase(name, "skipped", f"no figure tonight: {says}")
-    elif result.state == "young":
+    elif result.state in ("young", "late"):
         test = JUnitCase(name, "skipped", says)
     else:
         test = JUnitCase(name, "passed", f"{figures} {says}".strip())

@@ -11,6 +11,8 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from plimsoll.analysis.compare.gates import ERROR_SHARE, MEASURE, MORE_ERRORS
+from plimsoll.analysis.evidence.checks import RunGroup, merge_alike
+from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.common.errors import Severity
 from plimsoll.common.units import counted
@@ -121,13 +123,17 @@ class RunRow:
 
 
 class FigureRow(NamedTuple):
-    """One figure of one phase of a run. Names are hostile."""
+    """One figure of one phase of a run. Names are hostile.
+
+    `prompt` is the figure without the time by which the generator was late; None where it was in time.
+    """
 
     run: int
     phase: str
     metric: str
     value: float
     unit: str
+    prompt: float | None = None
 
 
 @dataclass(frozen=True)
@@ -315,11 +321,21 @@ class SeriesKey:
 
 @dataclass(frozen=True)
 class NightValue:
-    """One night of a series: every fit repeat, or why there is none (hostile)."""
+    """One night of a series: every fit repeat, or why there is none (hostile).
+
+    `prompt` has the repeats without the time by which the generator was late: the other end of what they may
+    be. It is empty where the generator was in time.
+    """
 
     night: NightRow
     repeats: tuple[float, ...]
     why: str = ""
+    prompt: tuple[float, ...] = ()
+
+    @property
+    def in_time(self) -> "NightValue":
+        """The night as if the generator had sent every request when it was due."""
+        return replace(self, repeats=self.prompt, prompt=()) if self.prompt else self
 
     def value(self, shares: bool) -> float | None:
         """Return the geometric mean of the repeats, of shares the mean; None of none."""
@@ -362,6 +378,21 @@ class NightSeries:
         return [self.scale(value) for value in self.values]
 
     @property
+    def is_late(self) -> bool:
+        """True where the generator was late in some night."""
+        return any(night.prompt for night in self.judged)
+
+    def from_end(self, at: int, *, kind: bool) -> "NightSeries":
+        """Return it at one end of all lateness, the other before the `at`-th value and from there on.
+
+        The end that is `kind` to the last nights takes all lateness off them, and none off those before.
+        """
+        first = self.judged[at].night.id if at < len(self.judged) else None
+        since = next((n for n, each in enumerate(self.nights) if each.night.id == first), len(self.nights))
+        ends = [each.in_time if (n >= since) == kind else each for n, each in enumerate(self.nights)]
+        return replace(self, nights=ends)
+
+    @property
     def weekdays(self) -> list[int]:
         """The days of the week of those nights (0: Monday): an evening counts as its night's next day."""
         began = (datetime.fromisoformat(night.night.facts.started_at) for night in self.judged)
@@ -384,12 +415,15 @@ def build_series(past: ExperimentHistory) -> list[NightSeries]:
 def _build_tails(past: ExperimentHistory) -> Iterator[NightSeries]:
     by_run = {run.id: run for run in past.runs}
     figures: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    prompt: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     units: dict[str, str] = {}
     for row in past.figures:
         run = by_run[row.run]
         if run.is_fit and row.value > 0 and row.phase in ("during", "whole"):
             figures[run.scenario, run.backend, row.phase][row.metric][row.run] = row.value
             units[row.metric] = row.unit
+            if row.prompt and row.prompt < row.value:
+                prompt[row.phase, row.metric][row.run] = row.prompt
     for (scenario, backend, phase), metrics in sorted(figures.items()):
         fit = [run for run in past.runs if run.group == (scenario, backend) and run.is_fit]
         there = {run.night for run in fit}
@@ -400,7 +434,8 @@ def _build_tails(past: ExperimentHistory) -> Iterator[NightSeries]:
             chosen = [_choose_metric(metrics, settled, units, phase)]
         for metric in chosen:
             key = SeriesKey(past.experiment, scenario, backend, phase, metric)
-            yield NightSeries(key, units[metric], _night_values(past, key, metrics[metric]), past.daily)
+            nights = _night_values(past, key, metrics[metric], prompt[phase, metric])
+            yield NightSeries(key, units[metric], nights, past.daily)
 
 
 def _build_error_shares(past: ExperimentHistory) -> Iterator[NightSeries]:
@@ -412,7 +447,7 @@ def _build_error_shares(past: ExperimentHistory) -> Iterator[NightSeries]:
             shares[run.scenario, run.backend][run_id] = share
     for (scenario, backend), values in sorted(shares.items()):
         key = SeriesKey(past.experiment, scenario, backend, "whole", ERROR_SHARE)
-        yield NightSeries(key, "", _night_values(past, key, values), past.daily)
+        yield NightSeries(key, "", _night_values(past, key, values, {}), past.daily)
 
 
 def _choose_metric(
@@ -441,18 +476,23 @@ def _common_metrics(metrics: dict[str, dict[int, float]], runs: Sequence[RunRow]
     ] or list(metrics)
 
 
-def _night_values(past: ExperimentHistory, key: SeriesKey, values: dict[int, float]) -> list[NightValue]:
+def _night_values(
+    past: ExperimentHistory, key: SeriesKey, values: dict[int, float], prompt: dict[int, float]
+) -> list[NightValue]:
     mine: dict[int, list[RunRow]] = defaultdict(list)
     for run in past.runs:
         if (run.scenario, run.backend) == (key.scenario, key.backend):
             mine[run.night].append(run)
     found: list[NightValue] = []
     for night in past.nights:
-        repeats = tuple(values[run.id] for run in mine[night.id] if run.id in values)
+        runs = [run.id for run in mine[night.id] if run.id in values]
         if _select_censored(mine[night.id], key):
-            repeats = ()  # the others alone would make a night faster for having failed
+            runs = []  # the others alone would make a night faster for having failed
+        repeats = tuple(values[run] for run in runs)
+        late = tuple(prompt.get(run, values[run]) for run in runs if not prompt.keys().isdisjoint(runs))
         if repeats or found:
-            found.append(NightValue(night, repeats, "" if repeats else _explain_gap(mine[night.id], key)))
+            why = "" if repeats else _explain_gap(mine[night.id], key)
+            found.append(NightValue(night, repeats, why, late))
     return found
 
 
@@ -471,5 +511,13 @@ def _explain_gap(runs: Sequence[RunRow], key: SeriesKey) -> str:
 
 def explain_unfit(runs: Sequence[RunRow]) -> str:
     """Return why none of `runs` is fit (hostile); empty where that is not why there is no figure."""
-    unfit = [f"{run.name} {run.unfit[0]}" for run in runs if run.unfit]
+    unfit = describe_unfit([(run.name, run.unfit[0]) for run in runs if run.unfit], len(runs))
     return "; ".join([*unfit, *dict.fromkeys(run.refused[0] for run in runs if run.refused)][:_MOST_NAMED])
+
+
+def describe_unfit(found: Sequence[tuple[str, str]], of: int) -> list[str]:
+    """Return why runs are unfit, by name, each reason once; there are `of` runs (hostile)."""
+    findings = [Finding(Severity.NOTE, f"{name} {why}", (name,)) for name, why in found]
+    names = [name for name, _ in found]
+    group = RunGroup("", [*names, *([""] * (of - len(set(names))))])
+    return [each.text for each in merge_alike(findings, [group])]

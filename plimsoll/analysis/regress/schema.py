@@ -160,6 +160,8 @@ MIGRATIONS = (
     """,
     # Keeps older versions of Plimsoll out: they read fields of a run that are no longer written.
     "-- Nothing to do: `whole` no longer has judged, mismatches and body_bytes, which older versions read.",
+    # Without the time by which the generator was late; NULL where it was in time, or where that is not known.
+    "ALTER TABLE figure ADD COLUMN prompt REAL;",
 )
 VERSION = len(MIGRATIONS)
 

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -110,14 +110,20 @@ class HistoryStore:
             self.connection.execute(
                 "INSERT INTO phase VALUES (?, ?, ?, ?)", (run, name, phase.requests, phase.failures)
             )
-            times_ms = phase.response_ms.ms
-            rows = [(run, name, metric, ms, "ms", 0) for metric, ms in times_ms.items() if ms is not None]
+            prompt_ms = phase.prompt.response_ms.ms if phase.prompt else {}
+            steps = phase.prompt.steps if phase.prompt else {}
+            rows = [
+                (run, name, metric, ms, "ms", 0, prompt_ms.get(metric))
+                for metric, ms in phase.response_ms.ms.items()
+                if ms is not None
+            ]
             rows += [
-                (run, name, utf8(MEASURE + step), one.median, utf8(one.unit), 1 + one.measure)
+                (run, name, utf8(MEASURE + step), one.median, utf8(one.unit), 1 + one.measure, prompt)
                 for step, one in phase.steps.items()
                 if one.median is not None
+                for prompt in [steps[step].median if step in steps else None]
             ]
-            self.connection.executemany("INSERT OR REPLACE INTO figure VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self.connection.executemany("INSERT OR REPLACE INTO figure VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def experiments(self) -> list[str]:
         """Return the names (hostile) of all experiments."""
@@ -176,7 +182,7 @@ class HistoryStore:
             (experiment, *metrics),
         )
         for row in rows:
-            yield FigureRow(row["run"], row["phase"], row["metric"], row["value"], row["unit"])
+            yield FigureRow(*(row[name] for name in FigureRow._fields))
 
     def time_measures(self, experiment: str) -> list[str]:
         """Return the metrics (hostile) of measures in milliseconds that any of the last runs has."""
@@ -214,21 +220,30 @@ class HistoryStore:
                 if name.startswith(MEASURE)
             }
             bounds = {name: ms for name, ms in censored.items() if not name.startswith(MEASURE)}
+            prompt_times, prompt_steps = dict(times), dict(steps)
+            is_late = False
             for figure in self.connection.execute(
                 "SELECT * FROM figure WHERE run = ? AND phase = ?", (run.id, phase["phase"])
             ):
+                is_late |= figure["prompt"] is not None
+                prompt = figure["value"] if figure["prompt"] is None else figure["prompt"]
                 if figure["measure"]:
-                    name = figure["metric"].removeprefix(MEASURE)
-                    steps[name] = StepFigures(figure["value"], figure["unit"], figure["measure"] == 2)
+                    name, is_measure = figure["metric"].removeprefix(MEASURE), figure["measure"] == 2
+                    steps[name] = StepFigures(figure["value"], figure["unit"], is_measure)
+                    prompt_steps[name] = StepFigures(prompt, figure["unit"], is_measure)
                 else:
-                    times[figure["metric"]] = figure["value"]
-            phases[phase["phase"]] = RunPhase(
+                    times[figure["metric"]], prompt_times[figure["metric"]] = figure["value"], prompt
+            found = RunPhase(
                 phase["requests"],
                 phase["errors"],
                 TimeFigures(times, bounds),
                 lag_ms.get(phase["phase"], {}),
                 steps,
             )
+            if is_late:
+                early = replace(found, response_ms=TimeFigures(prompt_times, bounds), steps=prompt_steps)
+                found = replace(found, prompt=early)
+            phases[phase["phase"]] = found
         events = [
             Event(t_ns, name, phase, further) for t_ns, name, phase, further in json.loads(row["events"])
         ]

@@ -9,7 +9,14 @@ from functools import cache
 from typing import NamedTuple
 
 from plimsoll.analysis.compare.gates import Gates
-from plimsoll.analysis.evidence.checks import ANSWERS, findings_of_sides, identity_findings, run_findings
+from plimsoll.analysis.evidence.checks import (
+    ANSWERS,
+    RunGroup,
+    findings_of_sides,
+    identity_findings,
+    merge_alike,
+    run_findings,
+)
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import load_facts
 from plimsoll.analysis.evidence.run import MeasuredRun
@@ -175,13 +182,23 @@ def _findings_of_night(
     for group in sorted({each.row.group for each in tonight}):
         now = [each.run for each in tonight if each.row.group == group]
         then = _select_alike([each.run for each in before if each.row.group == group], now)
-        alone = {finding for run in now for finding in run_findings(run)}
+        alone = {finding for run in now for finding in run_findings(run) if finding.disqualifies}
         for finding in findings_of_sides(then, now, _SIDES):
             each = finding if then else replace(finding, worse=False)
             if each not in alone:
                 found[each] = None
     ids = {each.run.name: each.row.id for each in tonight}
-    return [_stored_finding(finding, ids, answers) for finding in found if ids.keys() & set(finding.runs)]
+    mine = merge_alike([finding for finding in found if ids.keys() & set(finding.runs)], _run_groups(tonight))
+    return [_stored_finding(finding, ids, answers) for finding in mine]
+
+
+def _run_groups(tonight: Sequence[NightRun]) -> list[RunGroup]:
+    """Return the runs of each scenario and backend, and all, by name."""
+    groups = [
+        RunGroup(f" of {group_name(group)}", [each.run.name for each in tonight if each.row.group == group])
+        for group in sorted({each.row.group for each in tonight})
+    ]
+    return [*groups, RunGroup("", [each.run.name for each in tonight])]
 
 
 def _with_findings(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.analysis.evidence.answers import Tries, measure_finding
-from plimsoll.analysis.evidence.checks import findings_between, identity_findings
+from plimsoll.analysis.evidence.checks import RunGroup, findings_between, identity_findings, merge_alike
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import ARC_HITS
 from plimsoll.analysis.evidence.sides import SLACK
@@ -32,6 +32,7 @@ from plimsoll.rundir.names import (
 
 _MOST_NAMED = 8
 _OF_ALL = (  # said of the comparison too
+    FindingKind.GENERATOR_LATE,
     FindingKind.SATURATOR_GAVE_UP,
     FindingKind.SATURATOR_RETRIED,
     FindingKind.TARGET_DIED,
@@ -105,7 +106,7 @@ def _emulated(runs: Sequence[ReportRun]) -> list[Finding]:
 def _evidence(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
     """Return what keeps the runs from being evidence, by themselves and beside one another."""
     runs = [run for scenario in scenarios for run in scenario.runs]
-    found = [finding for run in runs for finding in run.findings if finding.kind in _OF_ALL]
+    found = [finding for run in runs for finding in run.findings if finding.kind in _OF_ALL and len(runs) > 1]
     found += identity_findings(runs)
     found += _failed_measures(scenarios)
     for scenario in scenarios:
@@ -113,7 +114,21 @@ def _evidence(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:
         if not scenario.is_weeks:
             names = [side.called for side in sides]
             found += findings_between([side.runs for side in sides], names, scenario.name)
-    return found
+    return merge_alike(found, run_groups(scenarios, lambda run: run.name))
+
+
+def run_groups(
+    scenarios: Sequence[ScenarioRuns], name: Callable[[ReportRun], str] = lambda run: run.label
+) -> list[RunGroup]:
+    """Return the runs of each backend, of each scenario, and all, as a page calls them (hostile)."""
+    found = []
+    for scenario in scenarios:
+        of = f" of {scenario.name}" if len(scenarios) > 1 else ""
+        parts = [(f"{of} on {backend.called}", backend.runs) for backend in scenario.named]
+        found += [
+            RunGroup(label, [name(run) for run in runs]) for label, runs in [*parts, (of, scenario.runs)]
+        ]
+    return [*found, RunGroup("", [name(run) for scenario in scenarios for run in scenario.runs])]
 
 
 def _failed_measures(scenarios: Sequence[ScenarioRuns]) -> list[Finding]:

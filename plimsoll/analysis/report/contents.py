@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from plimsoll.analysis.evidence.checks import merge_subjects
 from plimsoll.analysis.evidence.finding import Finding
 from plimsoll.analysis.evidence.weeks import WeeksBeside
 from plimsoll.analysis.page.against_log import against_log_section, against_log_sentence
@@ -15,6 +16,7 @@ from plimsoll.analysis.report.charts import chart_section, run_chart_section
 from plimsoll.analysis.report.comparison_findings import (
     check_comparison,
     find_unfinished,
+    run_groups,
 )
 from plimsoll.analysis.report.factors import FactorFigures, factor_figures
 from plimsoll.analysis.report.measured_run import ReportRun
@@ -61,8 +63,6 @@ from plimsoll.rundir.volumes import VolumeRound
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MOST_OPEN = 4  # runs whose own warnings are open at once
-_MOST_SAYING = 4  # runs that say the same, each by itself
-_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -222,12 +222,15 @@ def render_report(report: Report) -> str:
     first, others = ([each for make in make_all for each in make(report)] for make_all in (FIRST, SECTIONS))
     several = len(report.runs) > 1
     of_all = gravest_first(finding for section in (*first, *others) for finding in section.findings)
-    of_runs = [
-        (run.label if several else "", finding)
-        for run in report.runs
-        for finding in report.findings[run.number]
-        if finding.level != Severity.NOTE
-    ]
+    of_runs = merge_subjects(
+        [
+            (run.label if several else "", finding)
+            for run in report.runs
+            for finding in report.findings[run.number]
+            if finding.level != Severity.NOTE
+        ],
+        run_groups(report.scenarios),
+    )
     folds = len(report.runs) > _MOST_OPEN
     grave = [each for each in of_runs if each[1].level == Severity.BAD]
     minor = [each for each in of_runs if each[1].level == Severity.WARN]
@@ -239,8 +242,8 @@ def render_report(report: Report) -> str:
         title=_title(report),
         run=None if several or not report.runs else report.runs[0],
         unfinished=report.unfinished,
-        warnings=[*(("", finding) for finding in of_all), *merge_repeats(grave if folds else of_runs)],
-        folded=merge_repeats(minor) if folds else [],
+        warnings=[*(("", finding) for finding in of_all), *(grave if folds else of_runs)],
+        folded=minor if folds else [],
         folded_count=len(minor),
         above=[] if is_doubted else first,
         below=[*first, *others] if is_doubted else others,
@@ -271,18 +274,3 @@ def _how_many(runs: Sequence[ReportRun]) -> int:
     """Return the number of runs: what ran together is one, in as many directories as it has members."""
     directories = (run.directory for run in runs)
     return len({each.path.parent if each.facts.together else each.path for each in directories})
-
-
-def merge_repeats(found: Iterable[tuple[str, Finding]]) -> list[tuple[str, Finding]]:
-    """Return findings, each with the run it is about; one that over four runs share is listed once. Pure."""
-    by_words: dict[tuple[Severity, str], list[tuple[str, Finding]]] = {}
-    for run, finding in found:
-        by_words.setdefault((finding.level, finding.sentence), []).append((run, finding))
-    merged = []
-    for each in by_words.values():
-        if len(each) <= _MOST_SAYING:
-            merged += each
-        else:
-            names = ", ".join(run for run, _ in each[:_NAMED])
-            merged.append((f"{names} and {len(each) - _NAMED} more", each[0][1]))
-    return merged

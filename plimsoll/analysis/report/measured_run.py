@@ -6,7 +6,7 @@ from functools import cached_property
 from plimsoll.analysis.evidence.checks import run_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.poolwork import named_facts
-from plimsoll.analysis.evidence.run import DetailedRun
+from plimsoll.analysis.evidence.run import WHOLE, DetailedRun
 from plimsoll.analysis.page.chart import RUN_COLOURS, colour_of
 from plimsoll.analysis.statistics.measures import (
     Failures,
@@ -150,7 +150,7 @@ class ReportRun(DetailedRun):
 
     @property
     def generator_limited(self) -> bool:
-        """True where run.json says so, or the records do: of a killed run only they can."""
+        """True where lateness that is not known, or something else, limited it."""
         return any(finding.kind is FindingKind.GENERATOR_LIMITED for finding in self.findings)
 
     def as_json(self) -> dict[str, object]:
@@ -165,6 +165,7 @@ class ReportRun(DetailedRun):
             "killed": self.directory.killed,
             "generator_limited": self.generator_limited,
             **self.statistics.as_json(),
+            "response_prompt_ms": self.prompt_ms[WHOLE].as_json() if self.prompt_ms else None,
             "measures": self.measures,
             "measures_by_phase": self.measures_by_phase,
             "measures_failed": {name: len(failed) for name, failed in self.failed_measures.items()},

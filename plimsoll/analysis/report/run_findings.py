@@ -10,10 +10,19 @@ import numpy as np
 
 from plimsoll.analysis.evidence.answers import log_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
+from plimsoll.analysis.evidence.generator import is_late, lateness_ms
+from plimsoll.analysis.evidence.run import JUDGED, WHOLE
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.statistics.percentiles import P999, fewest
 from plimsoll.common.errors import Severity, gravest_first
-from plimsoll.common.units import counted, milliseconds, seconds, share, significant
+from plimsoll.common.units import (
+    counted,
+    milliseconds,
+    parse_go_duration_ms,
+    seconds,
+    share,
+    significant,
+)
 from plimsoll.rundir.facts import Together
 
 _MISMATCH_SHARE = 0.01
@@ -43,10 +52,22 @@ def check_run(run: ReportRun) -> list[Finding]:
 def check_load(run: ReportRun) -> list[Finding]:
     """Return the findings on what a run sent and got, the gravest first (hostile)."""
     # No other run is about, so that it needs no name.
-    found = [replace(one, text=one.text.replace(f"{run.name} ", "The run ", 1)) for one in run.findings]
+    found = [
+        replace(one, text=one.text.replace(f"{run.name} ", "The run ", 1))
+        for one in run.findings
+        if one.kind is not FindingKind.GENERATOR_LATE or _is_lateness_felt(run)
+    ]
     found += _as_logged(run) + _judged(run) + _proxies(run)
     found += _killed(run) + _sample_size(run) + _failures(run) + _waiting(run) + _not_sent(run) + _limits(run)
     return gravest_first(found)
+
+
+def _is_lateness_felt(run: ReportRun) -> bool:
+    """Return whether lateness is much of what `--fail-over` limits; True where that limits no percentile."""
+    limits = [limit.partition("=") for limit in run.directory.facts.limits or []]
+    limits_ms = {name: parse_go_duration_ms(value) for name, _, value in limits if name in JUDGED}
+    whole = run.phases[WHOLE]
+    return not limits_ms or any(is_late(lateness_ms(whole, name), ms) for name, ms in limits_ms.items())
 
 
 def _as_logged(run: ReportRun) -> list[Finding]:

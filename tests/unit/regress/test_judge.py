@@ -40,8 +40,8 @@ from tests.verdicts.regress import (
 )
 
 
-def past(values_ms: Sequence[float]) -> ExperimentHistory:
-    """A night a value, each with one run of one scenario on one backend."""
+def past(values_ms: Sequence[float], late_ms: Sequence[float] = ()) -> ExperimentHistory:
+    """A night a value, each with one run of one scenario on one backend; and how late the last were."""
     nights, runs = [], []
     for at in range(1, len(values_ms) + 1):
         began = f"2026-01-{at:02d}T02:00:00.000000Z"
@@ -49,11 +49,15 @@ def past(values_ms: Sequence[float]) -> ExperimentHistory:
             NightRow(at, NightFacts(NightKey("study", f"night {at}"), began, 1, ""), baseline=False)
         )
         runs.append(RunRow(at, at, "replay", "nvme", "1", (), "", "", str(at), began, 0, True, False))
-    figures = [FigureRow(at, "whole", "p99.9", value, "ms") for at, value in enumerate(values_ms, 1)]
+    lates = [0.0] * (len(values_ms) - len(late_ms)) + [*late_ms]
+    figures = [
+        FigureRow(at, "whole", "p99.9", value, "ms", value - late)
+        for at, (value, late) in enumerate(zip(values_ms, lates, strict=True), 1)
+    ]
     return ExperimentHistory("study", nights, runs, figures, [], [])
 
 
-QUIET = [50 + at % 3 for at in range(25)]
+QUIET = [50.0 + at % 3 for at in range(25)]
 
 
 def test_quiet_nights_report_nothing() -> None:
@@ -70,6 +74,39 @@ def test_a_regression_is_reported_with_its_first_night_and_both_levels() -> None
     assert 80 < change.after < 82
     again, (same,) = judge(replace(slower, changes=[change]), {})
     assert (again.verdict, same) == ("worse", change), "judged again, the same night gives the same"
+
+
+SLOWER = [80.0, 81.0, 82.0]
+LATE_BEFORE = [30 + each for each in QUIET]
+LATE_NIGHTS: list[tuple[str, list[float], Sequence[float], str, str]] = [
+    ("nobody was late", [*QUIET, *SLOWER], [], "news", "worse"),
+    ("lateness is too little to be the step", [*QUIET, *SLOWER], [10] * 3, "news", "worse"),
+    ("each night was late alike", [*QUIET, *SLOWER], [5] * 28, "news", "worse"),
+    ("lateness may be the step", [*QUIET, *SLOWER], [29, 30, 31], "late", "unjudged"),
+    ("lateness before may hide one", [*LATE_BEFORE, *SLOWER], [30] * 25 + [0] * 3, "late", "unjudged"),
+    ("late nights as fast as the others", [*QUIET, 51, 50, 52], [20] * 3, "steady", "steady"),
+    ("late nights before faster ones", [*LATE_BEFORE, 50, 51, 52], [30] * 25 + [0] * 3, "steady", "steady"),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "values_ms", "late_ms", "state", "verdict"), LATE_NIGHTS, ids=[row[0] for row in LATE_NIGHTS]
+)
+def test_a_change_stands_where_the_generators_lateness_shows_it_least(
+    what: str, values_ms: list[float], late_ms: list[float], state: str, verdict: str
+) -> None:
+    judgement, changes = judge(past(values_ms, late_ms), {})
+    assert ([each.state for each in judgement.series], judgement.verdict) == ([state], verdict), what
+    assert len(changes) == (state == "news")
+    assert any("only the load generator was late" in why for why in judgement.unjudged) == (state == "late")
+
+
+@pytest.mark.parametrize(("late_ms", "state"), [(0, "recovered"), (30, "known")])
+def test_nights_have_recovered_where_they_are_as_before_with_all_lateness(late_ms: float, state: str) -> None:
+    _, (change,) = judge(past([*QUIET[:18], *SLOWER]), {})
+    back = past([*QUIET[:18], *SLOWER, *SLOWER, *(50 + late_ms + at % 3 for at in range(5))], [late_ms] * 5)
+    judgement, _ = judge(replace(back, changes=[change]), {})
+    assert [each.state for each in judgement.series] == [state]
 
 
 def test_a_change_that_was_reported_is_known_until_it_is_accepted() -> None:

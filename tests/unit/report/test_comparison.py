@@ -5,16 +5,21 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from plimsoll.analysis.evidence.storage import differing
 from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.making import make_report
+from plimsoll.analysis.report.sections.answer import answers_json
 from plimsoll.analysis.report.sections.storage import differences_json
 from plimsoll.common.errors import RunDirectoryError
+from tests.support.comparable import REQUESTS, runs_of, write_both
 from tests.support.experiment import DISK, FAST, SLOW, write_experiment, write_one
 from tests.support.pages import check_figure, figures_of, text_of, warnings_of, write_hostile_experiment
-from tests.support.rundir import change, records, write_run
+from tests.support.rundir import change, change_records, load_records, records, write_run
+
+BUNCHED = 300_000
 
 
 def _by_backend(made: Report) -> dict[str, Any]:
@@ -155,7 +160,33 @@ def test_warnings_on_single_runs_do_not_hide_the_answer(tmp_path: Path) -> None:
     change(paths[0], status="failed", reason="disk full")
     text = text_of(make_report([tmp_path]))
     assert "The run failed (disk full)." in text[text.index('id="warnings"') :]
-    assert text.count("and 2 more:</b> The run was interrupted (by Ctrl-C).") == 1
+    assert text.count("and 2 more):</b> each was interrupted (by Ctrl-C).") == 1
+
+
+LATE: list[tuple[str, float, int, str, str]] = [
+    ("6 ms beside 50 and 100 change nothing", 2.0, 6_000, "clear", "note"),
+    ("10 ms of 70 may be the gap", 1.2, 10_000, "late", "note"),
+    ("bunches are another load", 2.0, BUNCHED, "not clear", "bad"),
+]
+
+
+@pytest.mark.parametrize(("why", "ratio", "late_us", "outcome", "level"), LATE, ids=[row[0] for row in LATE])
+def test_lateness_that_is_known_is_said_once_and_what_it_may_be_is_not_clear(
+    tmp_path: Path, why: str, ratio: float, late_us: int, outcome: str, level: str
+) -> None:
+    write_both(tmp_path, ratio)
+    for path in runs_of(tmp_path, "*"):
+        lag_us = np.full(REQUESTS, late_us)
+        if late_us == BUNCHED:
+            due_us = load_records(path)["due_ns"] // 1000
+            lag_us = np.where(due_us % 1_000_000 < late_us, late_us - due_us % 1_000_000, 0)
+        change_records(path, lag_us=lag_us, late_us=lag_us)
+    made = make_report([tmp_path])
+    answer: Any = answers_json(made.compared, made.findings_on_all)[0]
+    assert answer["against_first"][0]["outcome"] == outcome, why
+    assert (answer["grave_warnings"] > 0) == (level == "bad")
+    said = re.findall(r'<li class="(\w+)">(?:<b>)?8 of 8 runs:(?:</b>)? each was (\w+)', text_of(made))
+    assert said == [(level, "sent" if level == "note" else "limited")]
 
 
 def test_one_run_a_backend_is_no_comparison(tmp_path: Path) -> None:

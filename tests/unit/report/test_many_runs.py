@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.analysis.evidence.finding import Finding
-from plimsoll.analysis.report.contents import Report, merge_repeats
+from plimsoll.analysis.report.contents import Report
 from plimsoll.analysis.report.making import make_report
-from plimsoll.common.errors import Severity
 from tests.support.experiment import write_experiment, write_factorial, write_many
 from tests.support.pages import HOSTILE, figures_of, text_of, warnings_of
 from tests.support.rundir import change, records, write_run
@@ -46,15 +44,8 @@ def test_they_are_folded_by_scenario_and_backend(many: Report) -> None:
 
 def test_what_many_runs_say_is_said_once(many: Report) -> None:
     warnings = warnings_of(many)
-    assert warnings.count("The run failed (no disk). Run it again, or take it out of the folder.") == 1
-    assert "and 9 more:</b> The run failed (no disk)." in warnings
-
-
-def test_only_the_same_words_are_said_once() -> None:
-    same, other = Finding(Severity.BAD, "late"), Finding(Severity.BAD, "later")
-    said = [("a", same), ("b", other), *((f"r{n}", same) for n in range(5))]
-    assert merge_repeats(said) == [("a, r0, r1 and 3 more", same), said[1]]
-    assert merge_repeats(said[:3]) == [said[0], said[2], said[1]]
+    assert warnings.count("each failed (no disk). Run it again, or take it out of the folder.") == 1
+    assert "<b>12 of 12 runs of save-article:</b> each failed (no disk)." in warnings
 
 
 def test_a_dozen_runs_stand_in_one_table(tmp_path: Path) -> None:
@@ -79,7 +70,8 @@ def test_minor_warnings_of_many_runs_are_folded_with_nothing_above_them(tmp_path
             write_run(path, records(900 + number), summary={}), started_at=f"{day}T09:00:00Z", ended_at=None
         )
     text = text_of(make_report([tmp_path]))
-    assert "5 warnings on single runs" in text
+    assert "1 warning on single runs" in text
+    assert "<b>5 of 5 runs:</b> Only 900–904 requests" in text
     assert 'id="warnings"' not in text
 
 

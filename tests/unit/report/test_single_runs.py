@@ -193,7 +193,18 @@ def test_a_killed_run_is_judged_from_its_records(tmp_path: Path) -> None:
     text = render_report(Report(Path("report.html"), [ReportRun.of(measure_in_detail(opened), 0)]))
     assert "The run was killed." in text
     assert '<span class="badge interrupted">' in text
-    assert '<span class="badge limited">' in text
+    assert '<span class="badge limited">' not in text
+    assert "The run was sent late: its p99.9 is between" in text
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_said"), [(None, True), (["p99=500ms"], True), (["p99.9=1m1s"], False)]
+)
+def test_lateness_is_said_where_it_is_much_of_a_limit(
+    tmp_path: Path, limits: list[str] | None, is_said: bool
+) -> None:
+    text = _text(write_run(tmp_path / "run", records(2000, lag_us=30_000), limits=limits))
+    assert text.count("was sent late: its p99.9 is between") == is_said
 
 
 @pytest.mark.parametrize(

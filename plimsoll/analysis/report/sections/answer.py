@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from plimsoll.analysis.evidence.finding import Finding
+from plimsoll.analysis.evidence.run import WHOLE
 from plimsoll.analysis.evidence.sides import RunPlace, find_order
 from plimsoll.analysis.page.section import HeadlineFigure, Section, Sentence
 from plimsoll.analysis.report.comparison_findings import count_doubts
@@ -30,6 +31,7 @@ _CAPTION = (
     "of all repeats are pooled. How sure: a permutation test of all pairs of backends (docs/statistics.md). "
     "To judge it by limits, run plimsoll compare; for a document to sign, plimsoll signoff."
 )
+_UNCLEAR = {"clear": "", "late": "; not clear, as the load generator was late"}
 _P50 = PERCENTILES["p50"]
 _OfRun = dict[int, tuple[float, bool]]  # by the run's number: its figure, and whether it is but a lower bound
 
@@ -58,13 +60,15 @@ def answers_json(compared: Sequence[ScenarioFigures], found: Sequence[Finding]) 
 class RankedBackend:
     """One backend: its runs' figures by number, above 0; `unknown` runs have none that is known.
 
-    `bounds` of the figures are lower bounds, as more than that failed.
+    `bounds` of the figures are lower bounds, as more than that failed. `prompt` are the figures of the runs
+    that were sent late, without the time by which they were.
     """
 
     backend: Backend
     values: dict[int, float]
     bounds: int
     unknown: int
+    prompt: dict[int, float]
 
     @property
     def runs(self) -> int:
@@ -86,19 +90,23 @@ class RankedBackend:
 class Lead:
     """The best backend's lead over another: how many times as long that takes, or at least.
 
-    `interleaved`: their runs alternated in time, so that what drifts meanwhile favours neither.
+    `interleaved`: their runs alternated in time, so that what drifts meanwhile favours neither. `distance` is
+    as measured but for its limits, which are at both ends of lateness; `holds` where it favours the other,
+    too.
     """
 
     other: RankedBackend
     distance: Distance
     is_bound: bool
     interleaved: bool
+    holds: bool
 
     @property
     def outcome(self) -> str:
-        """`clear`, `not clear`, `too few runs` to be either, or `not alternating`, which leaves it open."""
-        outcome = self.distance.outcome
-        return "not alternating" if outcome == "clear" and not self.interleaved else outcome
+        """`clear`, `not clear`, `too few runs` to be either; `not alternating` or `late` leave it open."""
+        if self.distance.outcome != "clear":
+            return self.distance.outcome
+        return "late" if not self.holds else "clear" if self.interleaved else "not alternating"
 
 
 @dataclass(frozen=True)
@@ -196,6 +204,9 @@ def _how_sure(stands: Ranking, lead: Lead | None) -> HeadlineFigure:
             f"{runs} that did not alternate: what drifted meanwhile may be the gap",
             faint=True,
         )
+    if lead.outcome == "late":
+        why = f"{runs}; the load generator was late, and that may be the gap"
+        return HeadlineFigure(name, "not sure", why, faint=True)
     clear = lead.outcome == "clear"
     return HeadlineFigure(name, "clear" if clear else "not sure", f"{_chance(lead)}; {runs}", faint=not clear)
 
@@ -208,7 +219,7 @@ def _sentence(stands: Ranking) -> str:
         text = f"{_figure(stands, other)} on {other.backend.called}"
         if lead:
             limits = f", {_limits(lead)}" if _limits(lead) else ""
-            unclear = "" if lead.outcome == "clear" else f"; {lead.outcome}"
+            unclear = _UNCLEAR.get(lead.outcome, f"; {lead.outcome}")
             text += f" ({_times(lead)}{limits}{unclear})"
         parts.append(text)
     took = "took" if subject.is_time else "was"
@@ -321,7 +332,8 @@ def rank_backends(figures: ScenarioFigures, on_all: Sequence[Finding]) -> Rankin
     if found is None:
         return None
     subject, of_run = found
-    standings = [_standing(each.backend, of_run) for each in figures.backends]
+    prompt = _prompt_figures(figures.scenario.runs, subject) if subject.is_percentile else {}
+    standings = [_standing(each.backend, of_run, prompt) for each in figures.backends]
     if sum(bool(each.values) for each in standings) < 2:
         return None
     sign = 1 if subject.is_time else -1
@@ -336,24 +348,32 @@ def rank_backends(figures: ScenarioFigures, on_all: Sequence[Finding]) -> Rankin
     return Ranking(figures.scenario, figures.scenario.saturators_label, subject, standings, leads, doubts)
 
 
-def _standing(backend: BackendRuns, of_run: _OfRun) -> RankedBackend:
+def _standing(backend: BackendRuns, of_run: _OfRun, prompt: Mapping[int, float]) -> RankedBackend:
     found = {run.number: of_run[run.number] for run in backend.runs if run.number in of_run}
     values = {number: value for number, (value, _) in found.items() if math.isfinite(value)}
     bounds = sum(is_bound for number, (_, is_bound) in found.items() if number in values)
-    return RankedBackend(backend, values, bounds, len(found) - len(values))
+    late = {number: prompt[number] for number in values if number in prompt}
+    return RankedBackend(backend, values, bounds, len(found) - len(values), late)
 
 
 def _lead(
     best: RankedBackend, other: RankedBackend, sign: int, sides: int, places: Mapping[int, RunPlace]
 ) -> Lead:
-    logs = [[sign * math.log(value) for value in one.values.values()] for one in (best, other)]
     order = find_order(*([places[number] for number in one.values] for one in (best, other)))
-    if order.pairs is not None:
-        logs = [[side[pair[at]] for pair in order.pairs] for at, side in enumerate(logs)]
-    found = distance(logs[0], logs[1], order.pairs is not None, sides)
-    if other.failed:
-        found = replace(found, upper=None)
-    return Lead(other, found, is_bound=other.failed > 0, interleaved=order.interleaved)
+
+    def between(first: Mapping[int, float], second: Mapping[int, float]) -> Distance:
+        logs = [[sign * math.log(value) for value in side.values()] for side in (first, second)]
+        if order.pairs is not None:
+            logs = [[side[pair[at]] for pair in order.pairs] for at, side in enumerate(logs)]
+        return distance(logs[0], logs[1], order.pairs is not None, sides)
+
+    found = between(best.values, other.values)
+    nearest, farthest = between(best.values, other.values | other.prompt), found
+    if best.prompt:
+        farthest = between(best.values | best.prompt, other.values)
+    found = replace(found, lower=nearest.lower, upper=None if other.failed else farthest.upper)
+    holds = nearest.outcome == "clear"
+    return Lead(other, found, is_bound=other.failed > 0, interleaved=order.interleaved, holds=holds)
 
 
 def _percentile(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
@@ -373,6 +393,13 @@ def _percentile(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
         if least != 0:
             found[number] = (math.inf if least is None else least, name in each.censored)
     return Subject(name, phase, "ms", is_percentile=True), found
+
+
+def _prompt_figures(runs: Sequence[ReportRun], subject: Subject) -> dict[int, float]:
+    """Return a percentile of the runs that were sent late, by number, without their generator's lateness."""
+    phase = WHOLE if subject.phase == WHOLE_RUN else subject.phase
+    found = {run.number: run.prompt_ms[phase].least_ms(subject.name) for run in runs if run.prompt_ms}
+    return {number: ms for number, ms in found.items() if ms}
 
 
 def _own_measure(figures: ScenarioFigures) -> tuple[Subject, _OfRun] | None:
