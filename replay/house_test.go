@@ -24,7 +24,7 @@ var house = [][]string{
 	{"engine/eventloop", "engine/netconn"},
 	{"engine/exchange"},
 	{"accesslog", "engine/punctual", "engine/target", "engine/wire", "forms", "origin", "record", "route", "schedule"},
-	{"accesslog/formats", "redact"},
+	{"accesslog/formats", "redact", "served"},
 }
 
 // importEdge is one import of a package of ours by another.

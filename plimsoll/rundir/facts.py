@@ -152,6 +152,13 @@ class Sender(_Model):
     cores_busy: float | None = None
 
 
+class ServerSoftware(_Model):
+    """What the servers called themselves in their answers (hostile)."""
+
+    server: list[str] = []
+    x_powered_by: list[str] = []
+
+
 class ExperimentRun(_Model):
     """The experiment that a run is part of, as number `run` of `of`, in block number `block` of its order.
 
@@ -359,6 +366,7 @@ class RunFacts(_Model):
     host: GeneratorHost = GeneratorHost()
     process: RunProcess | None = None
     sender: Sender | None = None
+    server_software: ServerSoftware | None = None
     scenario_settings: dict[str, Any] = {}
     load: Load | None = None
     experiment: ExperimentRun | None = None
@@ -414,6 +422,7 @@ OPTIONAL_KEYS = (
     "clients",
     "process",
     "sender",
+    "server_software",
     "load",
     "log_pauses",
     "shard",

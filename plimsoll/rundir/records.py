@@ -131,6 +131,14 @@ def late_us(records: Records) -> NDArray[np.uint32]:
     return np.where(queued, np.uint32(UNKNOWN_LATE_US), records["lag_us"])
 
 
+def count_served(records: Records) -> NDArray[np.int64]:
+    """Return how many whole answers came from where, by the numbers of `SERVED`; format 1 knows of none."""
+    served = (
+        records["served"] if "served" in (records.dtype.names or ()) else np.zeros(len(records), np.uint8)
+    )[records["error"] == 0]
+    return np.bincount(np.where(served < len(SERVED), served, 0), minlength=len(SERVED))
+
+
 def with_all_columns(records: Records) -> Records:
     """Return a copy of `records`, shape (n,), of either format with the columns of `RECORD`."""
     if records.dtype == RECORD:

@@ -44,6 +44,7 @@ type Options struct {
 	StartAt        time.Time                         // the start of the run, also if it is past; zero: as soon as everything is ready
 	Revalidates    *atomic.Bool                      // true once the log has shown a 304, so that validators are kept; nil: they are always kept
 	Sessions       map[uint32]exchange.ClientSession // sessions by the log's client; nil: all are guests
+	Software       *wire.Software                    // takes what servers call themselves; nil: nobody asks
 	Connections    *atomic.Int64                     // counts those that are open; nil: nobody asks
 	Cores          int                               // that may be used; default: Cores of the target
 	Goroutines     bool                              // drive plain TCP as TLS is driven, also where event loops could
@@ -90,6 +91,7 @@ func New(to *target.Target, headers *wire.Headers, opts Options, rec exchange.Re
 	return &Engine{opts: opts, state: &exchange.RunState{
 		Target: to, Headers: headers, Timeout: opts.Timeout, Warmup: opts.Warmup, Recorder: rec,
 		Validators: exchange.NewValidators(opts.Revalidates), Health: &exchange.Health{}, Abort: abort, Sessions: opts.Sessions,
+		Software: opts.Software,
 	}}
 }
 

@@ -7,9 +7,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"plimsoll/replay/redact"
 	"testing"
 	"time"
+
+	"plimsoll/replay/redact"
+	"plimsoll/replay/served"
 )
 
 // update rewrites the golden files: go test ./record -update
@@ -77,7 +79,7 @@ func fixtureRecords() []Record {
 			p.LagUS = 20_000
 			p.LateUS = 60
 		}
-		p.Served, p.Page, p.PausedUS = uint8(i%5), uint32(i/10), uint32(i%7)
+		p.Served, p.Page, p.PausedUS = served.By(i%5), uint32(i/10), uint32(i%7)
 	}
 	return records
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"plimsoll/replay/served"
 )
 
 // Record is one request that was sent: what was measured, what the log says, and what became of it.
@@ -29,9 +31,9 @@ type Record struct {
 	// LateUS is due → handed to a client's connections, or to their queue; UnknownLateUS where only that a request
 	// waited is known.
 	LateUS   uint32
-	Served   uint8  // what answered: 0 unknown, 1 hit, 2 miss, 3 pass, 4 expired
-	Page     uint32 // the page that it belongs to; 0 unknown
-	PausedUS uint32 // pauses of the program's own while it read the body
+	Served   served.By // what answered
+	Page     uint32    // the page that it belongs to; 0 unknown
+	PausedUS uint32    // pauses of the program's own while it read the body
 }
 
 // Size is the length of one packed record in bytes, sizeV1 that of one in format 1.
@@ -130,7 +132,7 @@ func (r *Record) put(b *[Size]byte) {
 	b[66] = byte(r.Error)
 	b[67] = byte(r.Flags)
 	le.PutUint32(b[68:], r.GeneratorLateUS())
-	b[72] = r.Served
+	b[72] = byte(r.Served)
 	le.PutUint32(b[73:], r.Page)
 	le.PutUint32(b[77:], r.PausedUS)
 }
@@ -153,7 +155,7 @@ func (r *Record) get(b []byte) {
 		r.LateUS = r.GeneratorLateUS()
 		return
 	}
-	r.LateUS, r.Served, r.Page, r.PausedUS = le.Uint32(b[68:]), b[72], le.Uint32(b[73:]), le.Uint32(b[77:])
+	r.LateUS, r.Served, r.Page, r.PausedUS = le.Uint32(b[68:]), served.By(b[72]), le.Uint32(b[73:]), le.Uint32(b[77:])
 }
 
 // ErrorKind says why a request failed. None is a whole response, whatever its status.

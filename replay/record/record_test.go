@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"plimsoll/replay/served"
 )
 
 // randomRecord fills every field with bits of its whole range.
@@ -13,7 +15,7 @@ func randomRecord(r *rand.Rand) Record {
 		TTFBUS: r.Uint32(), TotalUS: r.Uint32(), Bytes: int64(r.Uint64()), LoggedBytes: int64(r.Uint64()), Line: r.Uint64(),
 		Client: r.Uint32(), Route: uint16(r.Uint32()), Status: uint16(r.Uint32()), LoggedStatus: uint16(r.Uint32()),
 		Error: ErrorKind(r.Uint32()), Flags: Flags(r.Uint32()),
-		LateUS: r.Uint32(), Served: uint8(r.Uint32()), Page: r.Uint32(), PausedUS: r.Uint32(),
+		LateUS: r.Uint32(), Served: served.By(r.Uint32()), Page: r.Uint32(), PausedUS: r.Uint32(),
 	}
 	record.LateUS = record.GeneratorLateUS()
 	return record

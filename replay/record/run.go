@@ -63,6 +63,7 @@ type Run struct {
 	Limits                 []string `json:"limits,omitempty"` // that the run is to keep, as they were given
 
 	Settings map[string]any `json:"scenario_settings,omitempty"`
+	Software *Software      `json:"server_software,omitempty"` // nil: no answer said any
 }
 
 // Sender is what sent the load.
@@ -75,6 +76,12 @@ type Sender struct {
 	RanMSPerS        *float64 `json:"ran_ms_per_s,omitempty"`         // that it had a processor, where it is beside the target; nil: not seen
 	OthersWaitMSPerS *float64 `json:"others_wait_ms_per_s,omitempty"` // that all others there waited for one; nil: not seen
 	CoresBusy        *float64 `json:"cores_busy,omitempty"`           // all of the machine, a share of their time
+}
+
+// Software is what the servers called themselves in their answers, which may be anything.
+type Software struct {
+	Server    []string `json:"server"`
+	PoweredBy []string `json:"x_powered_by"`
 }
 
 // Target is what the load was sent to.

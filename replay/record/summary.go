@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"plimsoll/replay/served"
 )
 
 // Summary is summary.json: counts and exact statistics of the whole run.
@@ -27,6 +29,9 @@ type Summary struct {
 
 	Members *Members  `json:"members,omitempty"` // nil: all clients are guests
 	Limits  []Verdict `json:"limits,omitempty"`  // nil: none was given
+
+	// Served counts the answers by what gave them, by names of served.Names; nil where no answer says it.
+	Served map[string]uint64 `json:"served,omitempty"`
 
 	// NotAsLogged says how many answers are not those of the log, and the likely cause; "" where they are few.
 	NotAsLogged string `json:"not_as_logged,omitempty"`
@@ -96,6 +101,14 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		wait, unqueued := t.clientWait.statistics(), t.unqueued.statistics()
 		s.ClientWait, s.Unqueued = &wait, &unqueued
 	}
+	if t.served[served.Unknown] < t.ok {
+		s.Served = map[string]uint64{}
+		for by, n := range t.served {
+			if n > 0 {
+				s.Served[served.Names[by]] = n
+			}
+		}
+	}
 	if o.members != nil {
 		s.Members = &Members{o.members.Clients, o.members.Accounts, t.members, t.sentToLogin}
 	}
@@ -157,6 +170,7 @@ type tally struct {
 	sent, warmup, ok, errors      uint64
 	statusMismatch, bytesMismatch uint64
 	answers                       answers
+	served                        [len(served.Names)]uint64 // of the whole ones
 	queued                        uint64
 	clientQueued, clientTimeouts  uint64
 	members, sentToLogin          uint64
@@ -235,6 +249,11 @@ func (t *tally) countMismatches(r *Record) {
 		return
 	}
 	t.ok++
+	if int(r.Served) < len(t.served) {
+		t.served[r.Served]++
+	} else {
+		t.served[served.Unknown]++
+	}
 	switch {
 	case r.Flags&SentToLogin != 0: // whatever the log has
 		t.statusMismatch++

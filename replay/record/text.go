@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"plimsoll/replay/served"
 )
 
 // WriteText prints what happened, in a sentence and an answer for each limit; then the percentiles, The Grinder's table
@@ -29,6 +31,10 @@ func (s Summary) WriteText(w io.Writer) {
 	writeAligned(w, s.grinderTable())
 	if s.NotAsLogged != "" {
 		fmt.Fprintf(w, "\n%s\n", s.NotAsLogged)
+	}
+	if s.Served != nil {
+		fmt.Fprintf(w, "\nFrom a cache: %d of %d answers (%s).\n", s.Served[served.Names[served.Hit]], s.Requests.OK,
+			share(s.Served[served.Names[served.Hit]], s.Requests.OK))
 	}
 	if m := s.Members; m != nil {
 		fmt.Fprintf(w, "\nMembers: %d clients with %d accounts, %d of %d requests (%s), %d sent to the login.\n",

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll/replay/served"
 )
 
 func TestTheSentenceSaysWhatHappened(t *testing.T) {
@@ -64,6 +66,32 @@ func TestTheTableShowsTimeOuts(t *testing.T) {
 	summarize(answersAndFailures(2, 30*s, Record{Error: Timeout, TotalUS: 30_000_000}), unrecorded{}, nil).WriteText(&out)
 	if !strings.Contains(out.String(), "≥ 30 s") {
 		t.Errorf("no time-out in\n%s", out.String())
+	}
+}
+
+// Whether caches answered is said where the answers say it.
+func TestTheResultHasCaches(t *testing.T) {
+	for _, row := range []struct {
+		says string
+		by   []served.By
+		want string
+	}{
+		{"no header says it", []served.By{served.Unknown, served.Unknown}, ""},
+		{"some do", []served.By{served.Unknown, served.Hit, served.Miss, served.Hit}, "\nFrom a cache: 2 of 4 answers (50 %).\n"},
+		{"none was from one", []served.By{served.Pass, served.Expired}, "\nFrom a cache: 0 of 2 answers (0 %).\n"},
+		{"another program's number", []served.By{200, served.Hit}, "\nFrom a cache: 1 of 2 answers (50 %).\n"},
+	} {
+		counts := &tally{}
+		for _, by := range row.by {
+			counts.add(&Record{TotalUS: 1000, Status: 200, Served: by})
+		}
+		counts.add(&Record{TotalUS: 1000, Status: 200, Served: served.Hit, Error: ClosedEarly})
+		counts.add(&Record{TotalUS: 1000, Status: 200, Served: served.Hit, Flags: Warmup})
+		var out strings.Builder
+		summarize(counts, unrecorded{}, nil).WriteText(&out)
+		if got := out.String(); !strings.Contains(got, row.want) || row.want == "" && strings.Contains(got, "cache") {
+			t.Errorf("%s:\n%s", row.says, got)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/punctual"
 	"plimsoll/replay/engine/target"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/live"
 	"plimsoll/replay/record"
 	"plimsoll/replay/redact"
@@ -43,6 +44,7 @@ type Replay struct {
 	closers  []func()
 
 	connections atomic.Int64 // that are open
+	software    wire.Software
 }
 
 // Prepare prepares what a checked command asks for. The caller closes the replay.
@@ -188,7 +190,7 @@ func (r *Replay) send(stop, abort context.Context) engine.Outcome {
 	e := engine.New(r.target, r.setup.headers, engine.Options{
 		Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, MaxConnections: c.maxConnections(),
 		PerClient: c.ConnectionsPerClient, Warmup: c.Warmup, KeepGoing: c.KeepGoing,
-		Revalidates: &t.Revalidates, Sessions: r.sessions, StartAt: r.setup.StartAt, Connections: &r.connections,
+		Revalidates: &t.Revalidates, Sessions: r.sessions, StartAt: r.setup.StartAt, Connections: &r.connections, Software: &r.software,
 	}, recorder, abort)
 	switch {
 	case c.Users > 0:
@@ -214,6 +216,9 @@ func (t tee) Add(r *record.Record) {
 // describe adds to run.json what is known only after the schedule has ended.
 func (r *Replay) describe(run *record.Run) {
 	r.traffic.Describe(run)
+	if server, poweredBy := r.software.Server(), r.software.PoweredBy(); len(server)+len(poweredBy) > 0 {
+		run.Software = &record.Software{Server: server, PoweredBy: poweredBy}
+	}
 	if run.Shard != nil {
 		run.Shard.Planned = r.traffic.Planned()
 	}

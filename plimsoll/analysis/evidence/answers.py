@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.statistics.routes import RouteAnswers
 from plimsoll.common.units import counted, percent, significant
+from plimsoll.rundir.records import SERVED
 
 _APART = 0.01  # shares of all requests of a scenario
 _APART_ROUTE = 0.05  # shares of the requests of one route
@@ -21,6 +22,8 @@ _MANY = 0.10
 _MOST_NAMED = 3
 _MANY_FAILED = 0.01  # of the tries of a measure
 _MOST_SIDES = 4
+_HITS_APART = 0.02  # of all answers
+_NAMED = 0.5  # of the answers of each run name a cache, where there is one in front of all
 
 _OF_CANDIDATE = (FindingKind.MORE_FAILURES, FindingKind.EMPTY_ANSWERS)
 
@@ -251,6 +254,60 @@ def _common_routes(first: Routes, second: Routes) -> list[str]:
         for name, answers in first.items()
         if name in second and min(answers.requests, second[name].requests) >= _LEAST_REQUESTS
     ]
+
+
+def cache_findings(
+    sides: Sequence[Sequence[MeasuredRun]], names: Sequence[str], scenario: str
+) -> Iterator[Finding]:
+    """Yield that caches gave more of the answers of some runs, by the answers' own headers.
+
+    A side stands apart from the first where each of its runs has a greater share of hits than each of the
+    other: runs of one log meet one cache nearly alike, while a cold start, or another part of the log, moves
+    the runs of both sides. Over 10 % of all answers, the times are the cache's and not the storage's; over
+    2 % they may be. So they are where some runs of a side met no cache. `names` are hostile.
+    """
+    runs = tuple(run.name for side in sides for run in side)
+    met = [_Caches.of(name, side) for name, side in zip(names, sides, strict=True)]
+    for each in met:
+        if each.hits and min(each.hits) < _APART and max(each.hits) - min(each.hits) > _MANY:
+            shares = f"{percent(min(each.hits))} to {percent(max(each.hits))}"
+            text = f"{scenario}: caches gave {shares} of a run's answers on {each.name}."
+            yield Finding(FindingKind.CACHE_IN_FRONT, text, runs, scenario)
+            return
+    for other in met[1:]:
+        if not met[0].hits or not other.hits:
+            continue
+        few, many = sorted((met[0], other), key=lambda each: median(each.hits))
+        low, high = median(few.hits), median(many.hits)
+        if high - low > _HITS_APART and max(few.hits) < min(many.hits):
+            kind = FindingKind.CACHE_IN_FRONT if high - low > _MANY else FindingKind.OTHER_CACHE_HITS
+            shares = (
+                f"{percent(high)} of the answers of {many.name}, and {percent(low)} of those of {few.name}"
+            )
+            yield Finding(kind, f"{scenario}: caches gave {shares}.", runs, scenario)
+        elif any(few.named) != any(many.named) and max(min(few.named), min(many.named)) > _NAMED:
+            behind, bare = (many, few) if any(many.named) else (few, many)
+            text = f"{scenario}: answers of {behind.name} came through a cache, those of {bare.name} did not."
+            yield Finding(FindingKind.OTHER_CACHE_HITS, text, runs, scenario)
+
+
+class _Caches(NamedTuple):
+    """Which shares of the answers of each run of a side caches gave, and which share names a cache at all."""
+
+    name: str
+    hits: list[float]
+    named: list[float]
+
+    @classmethod
+    def of(cls, name: str, runs: Sequence[MeasuredRun]) -> "_Caches":
+        """Return those of the runs that have enough answers."""
+        counts = [run.served for run in runs if sum(run.served) >= _LEAST_REQUESTS]
+        hit, unknown = SERVED.index("hit"), SERVED.index("unknown")
+        return cls(
+            name,
+            [each[hit] / sum(each) for each in counts],
+            [1 - each[unknown] / sum(each) for each in counts],
+        )
 
 
 class Tries(NamedTuple):

@@ -47,6 +47,7 @@ ANSWERS = frozenset(
         FindingKind.EMPTY_ANSWERS,
         FindingKind.OTHER_ANSWERS,
         FindingKind.NOT_AS_LOGGED,
+        FindingKind.CACHE_IN_FRONT,
     }
 )
 _LOADS_DIFFER = 1.05

@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
+from plimsoll.analysis.evidence.answers import cache_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.generator import load_facts
 from plimsoll.analysis.evidence.run import MeasuredRun
@@ -90,6 +91,7 @@ def fact_findings(
                 yield Finding(kind, f"{scenario}: {fact.says}: {text}.", runs, scenario)
     for place in range(1, len(sides)):
         yield from _find_one_storage((sides[0], sides[place]), (names[0], names[place]), scenario)
+    yield from cache_findings(sides, names, scenario)
 
 
 def _known(values: Iterable[Value]) -> list[Value]:
@@ -264,6 +266,11 @@ def _versions(run: MeasuredRun) -> Facts:
     return {**said, **{key: str(value) for key, value in program.items()}}
 
 
+def _software(run: MeasuredRun) -> Facts:
+    said = run.directory.facts.server_software
+    return {"Server": _joined(said.server), "X-Powered-By": _joined(said.x_powered_by)} if said else {}
+
+
 def _generator(run: MeasuredRun) -> Facts:
     facts = run.directory.facts
     cores = facts.sender.cores if facts.sender else None
@@ -339,6 +346,7 @@ FACTS = (
     Fact("more than the storage differs", _surroundings, _OTHER, _OTHER),
     Fact("the way to the server was not the same", _network, _OTHER, _OTHER),
     Fact("the target's name did not always lead to one address", _resolved, _OTHER, None),
+    Fact("the servers called themselves otherwise", _software, _OTHER, _OTHER),
     Fact("the log's clients were not as many", _clients, None, _OTHER),
     Fact("programs had different versions", _versions, FindingKind.OTHER_VERSION, FindingKind.OTHER_VERSION),
     Fact(

@@ -235,10 +235,22 @@ class FindingKind(Enum):
         "Load both sides over the same protocol, and let both servers, and what is before them, keep "
         "connections open.",
     )
+    CACHE_IN_FRONT = (
+        Severity.BAD,
+        "By the answers' own headers, a cache gave over 10 % of them more on one side, or in some of its "
+        "runs, so that the times are not the storage's.",
+        "Take the cache away, or put the same one in front of both sides; where it is what you compare, put "
+        "`answers: false` into gates.yml.",
+    )
+    OTHER_CACHE_HITS = (
+        Severity.WARN,
+        "Caches gave 2 to 10 % of the answers more on one side, or only its answers came through one at all.",
+        "Put the same cache in front of both sides, and see that it is as warm.",
+    )
     OTHER_CIRCUMSTANCES = (
         Severity.WARN,
         "Something else than the storage under test is not the same in all runs: a kernel, a version, a "
-        "property of a dataset, the way to the server.",
+        "property of a dataset, the way to the server, what the servers call themselves.",
         "Make it the same, or say beside the verdict why it does not matter.",
     )
     UNKNOWN_FACTS = (

@@ -49,7 +49,17 @@ from plimsoll.common.errors import NoRequestsError
 from plimsoll.rundir.check import RecordSum, Silence
 from plimsoll.rundir.events import Measures, Saturation, saturation
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import CLIENT_QUEUED, HTTP2, REUSED, TIMEOUT, TLS, Records, late_us
+from plimsoll.rundir.records import (
+    CLIENT_QUEUED,
+    HTTP2,
+    REUSED,
+    SERVED,
+    TIMEOUT,
+    TLS,
+    Records,
+    count_served,
+    late_us,
+)
 
 _LATEST_MS = 0xFFFF_FFFF  # 49 days
 _PROMPT_US = 1000  # no generator is held to less (generator.is_late)
@@ -125,6 +135,7 @@ def measure_in_detail(
         damaged_measures=damaged_measures(directory.events),
         traits=observed.traits,
         connections=observed.connections,
+        served=observed.served,
         last_due_ns=observed.last_due_ns,
         statistics=figures.condensed(),
         prompt_ms=prompt,
@@ -160,6 +171,7 @@ class Observer:
         self._sum = RecordSum()
         self._traits = TraitCollector(directory)
         self._connections, self._last_due_ns = Connections(), 0
+        self._served = np.zeros(len(SERVED), dtype=np.int64)
 
     def observe(self, block: Records, counted: CountedRequests) -> None:
         """Take the next block of records, and what counts of it."""
@@ -172,6 +184,7 @@ class Observer:
             *(one + more for one, more in zip(self._connections, (len(flags), *kinds), strict=True))
         )
         self._last_due_ns = max(self._last_due_ns, int(block["due_ns"].max(initial=0)))
+        self._served += count_served(counted.records)
         self._sum.add(block)
 
     def run(self) -> MeasuredRun:
@@ -186,6 +199,7 @@ class Observer:
             records_sha256=self._sum.hexdigest(),
             traits=self._traits.traits(),
             connections=self._connections,
+            served=tuple(self._served.tolist()),
             last_due_ns=self._last_due_ns,
         )
 
@@ -340,6 +354,7 @@ class Collection:
         self.last_done_ns = 0
         self.error_counts: NDArray[np.int64] = np.zeros(256, dtype=np.int64)
         self.status_counts: NDArray[np.int64] = np.zeros(1 << 16, dtype=np.int64)
+        self.served: NDArray[np.int64] = np.zeros(len(SERVED), dtype=np.int64)
         self.timeline = Timeline()
         self.routes = RouteTotals()
         self._service: list[Times] = []
@@ -378,6 +393,7 @@ class Collection:
             self.phases.add(counted.due_ns, response_us, failures, wrong)
         self.routes.add(counted)
         self.status_counts += np.bincount(counted.column("status"), minlength=1 << 16)
+        self.served += count_served(counted.records)
         self.error_counts += np.bincount(counted.column("error"), minlength=256)
 
     def _add_client_queued(self, counted: CountedRequests, own: NDArray[np.bool_]) -> None:
@@ -467,9 +483,16 @@ def figures_of(
             int(status): int(collection.status_counts[status])
             for status in np.flatnonzero(collection.status_counts)
         },
+        served=_name_served(collection.served),
         phases=collection.phases,
         minutes=minutes,
     )
+
+
+def _name_served(counts: NDArray[np.int64]) -> dict[str, int]:
+    if not counts[1:].any():
+        return {}
+    return {name: count for name, count in zip(SERVED, counts.tolist(), strict=True) if count}
 
 
 def _distinct(route_name: Callable[[int], str], number: int) -> str:

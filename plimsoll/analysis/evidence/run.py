@@ -59,7 +59,8 @@ class MeasuredRun:
     `phases` has the `whole` run, and what was before, during and after a saturator; none of a run whose
     requests were only counted. `answers` are what came back, by route. `silence` says why the target counts
     as dead; None where it lives. `records_sha256` and `traits` of its records are None where they were not
-    computed. `night` tells it from runs of other nights, which are called alike.
+    computed. `served` counts the whole answers outside the warm-up by what gave them (`records.SERVED`).
+    `night` tells it from runs of other nights, which are called alike.
     """
 
     directory: RunDirectory
@@ -72,6 +73,7 @@ class MeasuredRun:
     night: str = ""
     traits: RecordTraits | None = field(default=None, repr=False)
     connections: Connections = field(default_factory=Connections)
+    served: tuple[int, ...] = ()
     last_due_ns: int = 0
 
     @cached_property
@@ -146,7 +148,7 @@ class RunFigures:
 
     `failures` counts requests without a whole response and wrong answers: they count at `timeout_ms`, None
     where that is not known. `p999_clustering` is how many times fewer independent requests would say as much
-    of p99.9 as these do.
+    of p99.9 as these do. `served` counts whole answers by what gave them; empty where none says it.
     """
 
     requests: int
@@ -166,6 +168,7 @@ class RunFigures:
     total: RouteFigures
     errors: dict[str, int]
     statuses: dict[int, int]
+    served: Mapping[str, int] = field(default_factory=dict)
     phases: PhaseSlices | None = None
     minutes: list[Window] = field(default_factory=list)
 
@@ -199,6 +202,7 @@ class RunFigures:
             "total": self.total.as_json(),
             "errors": self.errors,
             "statuses": {str(status): count for status, count in self.statuses.items()},
+            **({"served": dict(self.served)} if self.served else {}),
         }
 
 

@@ -56,6 +56,7 @@ def summarise(directory: Path, measures: Measures, unsent: UnsentCounts) -> dict
             if run and run.client_queued
         },
         "grinder": _grinder(run),
+        **({"served": run.served} if run and run.served else {}),
         "measures": summaries(measures),
     }
 

@@ -41,6 +41,7 @@ from plimsoll.rundir.facts import (
     MemberCounts,
     Merged,
     RunFacts,
+    ServerSoftware,
 )
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, REJECTS_FILE, SUMMARY_FILE
 from plimsoll.rundir.read import read_json
@@ -149,7 +150,19 @@ def _facts(shards: Sequence[ShardRun], clocks: ClockAlignment) -> RunFacts:
             "log_start": next((one.facts.log_start for one in shards if one.facts.log_start), None),
             "shard": None,
             "merged": None,
+            "server_software": _all_software(shards),
         }
+    )
+
+
+def _all_software(shards: Sequence[ShardRun]) -> ServerSoftware | None:
+    """Return all that the servers called themselves to any instance."""
+    said = [each for one in shards if (each := one.facts.server_software)]
+    if not said:
+        return None
+    return ServerSoftware(
+        server=sorted({name for each in said for name in each.server}),
+        x_powered_by=sorted({name for each in said for name in each.x_powered_by}),
     )
 
 

@@ -231,7 +231,7 @@ type socket struct {
 
 // Open begins to connect.
 func (l *Loop) Open(c *exchange.Conn, attempt *exchange.Attempt) {
-	s := &socket{conn: c, attempt: attempt, fd: -1, slot: -1, connecting: true}
+	s := &socket{conn: c, attempt: attempt, fd: -1, slot: -1, connecting: true, parser: wire.ResponseParser{Software: l.state.Software}}
 	c.Link = s
 	fd, err := l.dialer.dial(c.Client().Client)
 	if err != nil {
@@ -390,7 +390,7 @@ func (l *Loop) Received(c *exchange.Conn, attempt *exchange.Attempt) exchange.Pa
 	if s.attempt != attempt || s.connecting {
 		return exchange.PartialAnswer{}
 	}
-	return exchange.PartialAnswer{Status: s.parser.Status, Bytes: s.parser.Bytes, FirstNS: attempt.FirstNS}
+	return exchange.PartialAnswer{Status: s.parser.Status, Bytes: s.parser.Bytes, Served: s.parser.Served, FirstNS: attempt.FirstNS}
 }
 
 // Close closes a connection. One on which nothing is under way is reset: an orderly end would keep its port busy for a

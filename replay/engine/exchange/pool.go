@@ -386,7 +386,7 @@ func (p *ConnectionPool) Answered(c *Conn, a *Attempt, answer *wire.Response, no
 	if answer.Status == 200 {
 		p.Validators.learn(&a.Request, &answer.Version)
 	}
-	received := PartialAnswer{Status: answer.Status, Bytes: answer.Bytes, FirstNS: a.FirstNS}
+	received := PartialAnswer{Status: answer.Status, Bytes: answer.Bytes, Served: answer.Served, FirstNS: a.FirstNS}
 	p.detach(c, a)
 	if answer.KeepAlive && a.Proto != wire.HTTP10 || c.http2 {
 		p.release(c, now) // the answer may make room for the next
@@ -409,12 +409,12 @@ func (p *ConnectionPool) detach(c *Conn, a *Attempt) {
 // finish records how a request ended and tells the source.
 func (p *ConnectionPool) finish(a *Attempt, now int64, received PartialAnswer, kind record.ErrorKind) {
 	a.FirstNS = received.FirstNS
-	p.record(a, now, received.Status, received.Bytes, kind)
+	p.record(a, now, received, kind)
 	p.done(a, kind, now)
 }
 
 // record records how an attempt ended at the instant now.
-func (s *RunState) record(a *Attempt, now int64, status int, bytes int64, kind record.ErrorKind) {
+func (s *RunState) record(a *Attempt, now int64, received PartialAnswer, kind record.ErrorKind) {
 	if kind != record.None && s.Abort.Err() != nil {
 		kind = record.Aborted
 	}
@@ -423,8 +423,8 @@ func (s *RunState) record(a *Attempt, now int64, status int, bytes int64, kind r
 		DueNS: a.DueNS, LagUS: record.SaturatedUS(a.StartNS - a.DueNS), LateUS: record.SaturatedUS(a.lateNS),
 		ConnectUS: a.ConnectUS, TLSUS: a.TLSUS,
 		TotalUS: record.SaturatedUS(now - a.StartNS),
-		Bytes:   bytes, LoggedBytes: a.LoggedBytes, Line: a.Line, Client: a.Client, Route: a.Route,
-		Status: uint16(status), LoggedStatus: a.LoggedStatus, Error: kind, Flags: a.Flags,
+		Bytes:   received.Bytes, LoggedBytes: a.LoggedBytes, Line: a.Line, Client: a.Client, Route: a.Route,
+		Status: uint16(received.Status), LoggedStatus: a.LoggedStatus, Error: kind, Flags: a.Flags, Served: received.Served,
 	}
 	if a.FirstNS != 0 {
 		r.TTFBUS = max(1, record.SaturatedUS(a.FirstNS-a.StartNS))

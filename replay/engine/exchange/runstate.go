@@ -12,6 +12,7 @@ import (
 	"plimsoll/replay/engine/target"
 	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
+	"plimsoll/replay/served"
 )
 
 // RunState is what all connection pools of a run share.
@@ -25,6 +26,7 @@ type RunState struct {
 	Validators *Validators
 	Sessions   map[uint32]ClientSession // by the log's client; nil: all are guests
 	Health     *Health
+	Software   *wire.Software  // takes what servers call themselves; nil: nobody asks
 	Abort      context.Context // cancelled: what is in flight is given up
 	ClosedLoop bool            // nothing is due at an instant of its own: those who send need no precedence
 
@@ -74,6 +76,7 @@ type Transport interface {
 type PartialAnswer struct {
 	Status  int
 	Bytes   int64
+	Served  served.By
 	FirstNS int64
 }
 

@@ -13,6 +13,7 @@ import (
 	"plimsoll/replay/engine/exchange"
 	"plimsoll/replay/engine/punctual"
 	"plimsoll/replay/engine/target"
+	"plimsoll/replay/engine/wire"
 	"plimsoll/replay/record"
 )
 
@@ -215,7 +216,7 @@ func (l *link) run(s *exchange.Attempt) {
 	if http2 {
 		l.protocol = newHTTP2(l, conn)
 	} else {
-		l.protocol = &http1{link: l, net: conn}
+		l.protocol = &http1{link: l, net: conn, parser: wire.ResponseParser{Software: d.Software}}
 	}
 	defer l.protocol.stop()
 	d.update(func(pool *exchange.ConnectionPool, now int64) { pool.Opened(l.conn, http2, connectUS, tlsUS, now) })

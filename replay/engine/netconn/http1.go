@@ -76,7 +76,7 @@ func (h *http1) received(s *exchange.Attempt) exchange.PartialAnswer {
 	if h.attempt != s {
 		return exchange.PartialAnswer{}
 	}
-	return exchange.PartialAnswer{Status: h.parser.Status, Bytes: h.parser.Bytes, FirstNS: h.firstNS}
+	return exchange.PartialAnswer{Status: h.parser.Status, Bytes: h.parser.Bytes, Served: h.parser.Served, FirstNS: h.firstNS}
 }
 
 func (h *http1) read() {

@@ -91,7 +91,7 @@ func (h *http2Connection) received(s *exchange.Attempt) exchange.PartialAnswer {
 	if st == nil {
 		return exchange.PartialAnswer{}
 	}
-	return exchange.PartialAnswer{Status: st.answer.Status, Bytes: st.answer.Bytes, FirstNS: st.firstNS}
+	return exchange.PartialAnswer{Status: st.answer.Status, Bytes: st.answer.Bytes, Served: st.answer.Served, FirstNS: st.firstNS}
 }
 
 // removeStream ends a stream. It is called with the lock.
@@ -225,8 +225,7 @@ func (h *http2Connection) onHeaders(f *http2.MetaHeadersFrame) bool {
 			st.firstNS = h.link.driver.Clock.Now()
 		}
 		if status >= 200 {
-			st.answer.Status = status
-			st.answer.Version = wire.HTTP2Validator(f)
+			st.answer.TakeHTTP2(f, status, h.link.driver.Software)
 			st.length = length
 			if st.attempt.HasSession() {
 				st.answer.SessionInfo = wire.HTTP2Session(f, st.attempt.ReadsPages())

@@ -14,13 +14,15 @@ from plimsoll.analysis.evidence.finding import FindingKind
 from plimsoll.analysis.evidence.finding import FindingKind as Kind
 from plimsoll.common.errors import Severity
 from tests.support.comparable import compare_json, finding_names, gated, runs_of, write_both
-from tests.support.rundir import change, change_records
+from tests.support.rundir import change, change_records, load_records
 
 GATES = gated("phase: during, at_most_ratio: 1.1")
 VERDICTS = {1.0: "PASS", 1.5: "FAIL"}
 START_NS, STOP_NS = 200_000_000, 1_400_000_000
 EVERY_NS = 100_000_000
 REUSED, HTTP2, TLS = 1, 2, 4
+HIT, MISS, PASS = 1, 2, 3  # of column `served`
+NGINX = {"server": ["nginx/1.24.0"], "x_powered_by": ["PHP/8.2.7"]}
 
 Spoil = Callable[[Path], object]
 
@@ -108,6 +110,27 @@ def flags(value: int) -> Spoil:
     return spoil
 
 
+def served(share: float, runs: slice = slice(None), backend: str = "nvme", rest: int = MISS) -> Spoil:
+    """Let a cache give a share of the answers of `runs`, the server the others."""
+
+    def spoil(folder: Path) -> None:
+        for path in runs_of(folder, backend)[runs]:
+            change_records(path, served=rest)
+            change_records(path, slice(0, round(share * len(load_records(path)))), served=HIT)
+
+    return spoil
+
+
+def each(*spoils: Spoil) -> Spoil:
+    """Do several things to a folder."""
+
+    def spoil_all(folder: Path) -> None:
+        for spoil in spoils:
+            spoil(folder)
+
+    return spoil_all
+
+
 def both(key: str, value: Any, spoil: Spoil) -> Spoil:
     """Set a fact of all runs, and then spoil some of them."""
 
@@ -132,6 +155,10 @@ def called(name: str) -> Spoil:
 def _sample_hosts(folder: Path, backend: str) -> None:
     for path in runs_of(folder, backend):
         (path / "host.csv").write_text("t_ns,cpu.user_percent\n1000000000,20\n2000000000,20\n")
+
+
+def software(runs: slice = slice(None), **names: list[str]) -> Spoil:
+    return both("server_software", NGINX, facts("server_software", NGINX | names, runs))
 
 
 def one_disk(folder: Path) -> None:
@@ -172,6 +199,11 @@ ROWS: list[tuple[str, Spoil, Kind]] = [
     ("keep-alive was off", flags(0), Kind.OTHER_CONNECTIONS),
     ("one side spoke HTTP/2", flags(REUSED | HTTP2), Kind.OTHER_CONNECTIONS),
     ("one side spoke TLS", flags(REUSED | TLS), Kind.OTHER_CONNECTIONS),
+    ("a cache in front of one side", served(0.12), Kind.CACHE_IN_FRONT),
+    ("one in front of one run", served(0.8, ONE), Kind.CACHE_IN_FRONT),
+    ("a warmer one", each(served(0.3), served(0.45, backend="sata")), Kind.CACHE_IN_FRONT),
+    ("one a little warmer", each(served(0.3), served(0.35, backend="sata")), Kind.OTHER_CACHE_HITS),
+    ("one that lets all pass", served(0, backend="sata", rest=PASS), Kind.OTHER_CACHE_HITS),
     ("the caches of one side were warm", facts("storage.cache.state", "warm"), Kind.OTHER_CACHES),
     ("they were in one run", facts("storage.cache.state", "warm", ONE), Kind.OTHER_CACHES),
     ("another kernel", facts("storage.facts.kernel", "6.9.0"), Kind.OTHER_CIRCUMSTANCES),
@@ -183,6 +215,9 @@ ROWS: list[tuple[str, Spoil, Kind]] = [
         both("storage.clone.image", "nginx:1.26", facts("storage.clone.image", "nginx:1.27")),
         Kind.OTHER_CIRCUMSTANCES,
     ),
+    ("a server that was updated", software(server=["nginx/1.26.2"]), Kind.OTHER_CIRCUMSTANCES),
+    ("in one run", software(ONE, server=["nginx/1.26.2"]), Kind.OTHER_CIRCUMSTANCES),
+    ("another PHP", software(x_powered_by=["PHP/8.3.1"]), Kind.OTHER_CIRCUMSTANCES),
     ("sync=disabled", facts(f"{DATASET}.properties.sync", "disabled"), Kind.OTHER_CIRCUMSTANCES),
     ("a scheduler that changed", facts(f"{DISK}.scheduler", "bfq", ONE), Kind.OTHER_CIRCUMSTANCES),
     ("loopback", facts("target.url", "http://10.0.0.9"), Kind.OTHER_CIRCUMSTANCES),
@@ -238,6 +273,13 @@ NOT_FAULTS: list[tuple[str, Spoil]] = [
     ("a saturator that a faster disk lets move a little more", busy(moved=work(1.9e8))),
     ("a saturator that stopped a little sooner", busy(stop_ns=STOP_NS - EVERY_NS)),
     ("clocks 50 ms apart", both("merged", MERGED, facts("merged", MERGED | {"clock_error_ms": 50.0}))),
+    ("one cache in front of both", each(served(0.30), served(0.31, backend="sata"))),
+    (
+        "one that began cold on both sides",
+        each(served(0.9), served(0.89, backend="sata"), served(0.6, ONE), served(0.59, ONE, "sata")),
+    ),
+    ("answers that say nothing of themselves", software(x_powered_by=[])),
+    ("names that one run did not note", both("server_software", NGINX, facts("server_software", None, ONE))),
     (
         "runs of a version that wrote none of it",
         partial(lambda names, p: _forget(p, names), ("sender", "clients")),

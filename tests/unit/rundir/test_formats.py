@@ -98,6 +98,7 @@ def test_records_of_either_format_keep_their_sum(run: Path) -> None:
 
 def test_figures_of_either_format_are_the_same() -> None:
     old, new = (measure_figures(RunDirectory.open(run)).as_json() for run in (V1, V2))
+    assert new.pop("served") == json.loads((V2 / "summary.json").read_text())["served"]
     assert old == new
 
 
