@@ -337,7 +337,7 @@ def fixed(histories: int) -> Iterator[list[str]]:
 TABLES: dict[str, tuple[Callable[[int], Iterator[list[str]]], int]] = {
     "otava": (otava_alone, 60),
     "quiet": (quiet, 600),
-    "power": (power, 200),
+    "power": (power, 100),
     "soon": (soon, 60),
     "baseline": (against_baseline, 40),
     "fixed": (fixed, 10),
