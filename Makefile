@@ -60,9 +60,16 @@ GIVEN += DIR
 report: $(VENV)/.runtime ## Write report.html for run directories: [DIR=results/latest]
 	@$(FILES) "$${DIR:-$$OUT/latest}" $(VENV)/bin/plimsoll report
 
-# A document to sign; docs/signoff.md.
 BASELINE  ?=
 CANDIDATE ?=
+ab: ## Replay a log against two servers in turns, and judge them: LOG= BASELINE=URL CANDIDATE=URL [FORMAT= SPEED= OUT= ARGS=]
+	$(together) build $(VENV)/.runtime
+	@if [ -z "$$LOG" ] || [ -z "$$BASELINE" ] || [ -z "$$CANDIDATE" ]; then echo "make ab: name a log and two servers: make ab LOG=access.log BASELINE=http://10.0.0.5 CANDIDATE=http://10.0.0.6" >&2; exit 2; fi
+	@set -- --baseline "$$BASELINE" --candidate "$$CANDIDATE" --speed "$$SPEED" --out "$$OUT"; \
+	[ -z "$$FORMAT" ] || set -- "$$@" --format "$$FORMAT"; \
+	$(FILES) "$$LOG" $(VENV)/bin/plimsoll ab "$$@" $(ARGS)
+
+# A document to sign; docs/signoff.md.
 GATES     ?=
 GIVEN     += BASELINE CANDIDATE GATES
 signoff: $(VENV)/.runtime ## Write a document to sign: BASELINE= CANDIDATE= GATES=gates.yml [OUT= ARGS=]
@@ -244,4 +251,4 @@ bin/gomutants: tools/gomutants/go.mod tools/gomutants/main.go
 	@tools/need-go $(GO)
 	@cd tools/gomutants && $(GO) build -o ../../$@ .
 
-.PHONY: help setup build replay report signoff docs man dist image lint test golden test-lab test-lab-full mutants base-image site site-down vm-image zfs-vm bench regression k6 audit fuzz peers locks clean
+.PHONY: help setup build replay ab report signoff docs man dist image lint test golden test-lab test-lab-full mutants base-image site site-down vm-image zfs-vm bench regression k6 audit fuzz peers locks clean

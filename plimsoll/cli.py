@@ -71,6 +71,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "plimsoll.analysis.report.report:report",
             "Write a report on one or more runs: one HTML file.",
         ),
+        "ab": ("plimsoll.ab:ab", "Replay a log against two servers in turns, and judge them."),
         "compare": ("plimsoll.analysis.compare.compare:compare", "Say whether a candidate keeps its limits."),
         "signoff": (
             "plimsoll.analysis.signoff.signoff:signoff",

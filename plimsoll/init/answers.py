@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,7 +197,16 @@ def read_disks(text: str, site: Site, no_probe: bool) -> tuple[tuple[Disk, ...],
 
 def probe_log(path: str) -> Log:
     """Have bin/replay read the log. Raises ValueError where that fails, PlimsollError without bin/replay."""
-    words = [built_replay_program(), "parse", "--stats", "--quiet", "--", path]
+    return Log(path, count_requests_per_s([path]))
+
+
+def count_requests_per_s(logs: Sequence[str], log_format: str | None = None) -> float | None:
+    """Return the mean pace of logs, None where they span no time, or take too long to read.
+
+    Raises ValueError where they cannot be read, PlimsollError without bin/replay.
+    """
+    formats = [f"--format={log_format}"] if log_format else []
+    words = [built_replay_program(), "parse", "--stats", "--quiet", *formats, "--", *logs]
     try:
         done = subprocess.run(  # noqa: S603 our own program, by a list of words
             words,
@@ -208,14 +218,14 @@ def probe_log(path: str) -> Log:
             timeout=_READ_S,
         )
     except subprocess.TimeoutExpired:
-        return Log(path)  # a log that long can be read
+        return None  # a log that long can be read
     if done.returncode:
         raise ValueError(f"{last_words(done.stderr).removeprefix('replay: ')} (see docs/log-formats.md)")
     counted = json.loads(done.stdout)
     if not counted["valid"]:
-        raise ValueError(f"{path}: holds no request")
-    lasts_s = counted["duration_s"]
-    return Log(path, counted["valid"] / lasts_s if lasts_s else None)
+        raise ValueError(f"{', '.join(logs)}: holds no request")
+    lasts_s: float = counted["duration_s"]
+    return counted["valid"] / lasts_s if lasts_s else None
 
 
 def explain_no_site(target: str) -> str:

@@ -170,7 +170,7 @@ def group_runs(sides: Sequence[Side]) -> list[RunGroup]:
 
 
 def merge_alike(findings: Iterable[Finding], groups: Sequence[RunGroup]) -> list[Finding]:
-    """Return the findings, those on single runs that say the same but for figures as one. Pure.
+    """Return the findings, those on single runs that say the same except for figures as one. Pure.
 
     It stands where the first of them stood, and says of how many runs of the first of the `groups` that they
     are all in, with the ranges of the figures. Those that disqualify name the runs, unless they are all.

@@ -60,8 +60,8 @@ class RecordTraits:
     def repeated(self) -> tuple[int, int]:
         """The time in µs, over the median, that most of the sampled requests took, and how many did.
 
-        0 where none is had by 0.1 % of the requests, eight at least, and by 20 times as many as each of the
-        microseconds within 1 % of it, or where the clock was coarser than that.
+        0 where no time is that of 0.1 % of the requests, eight at least, and of 20 times as many as each of
+        the microseconds within 1 % of it, or where the clock was coarser than that.
         """
         times = np.sort(self.sample["total_us"]) if self.sample else np.zeros(0, dtype=np.uint32)
         values, counts = np.unique(times, return_counts=True)

@@ -1,7 +1,7 @@
 """Production before and after a move, from its own access logs: matched by hour of the week and route.
 
-That is not an experiment: what else changed with the move changed too. So what is said is of the weeks, not
-of the disks.
+That is not an experiment: what else changed with the move changed too. So it speaks of the weeks, not of the
+disks.
 """
 
 from collections.abc import Callable, Iterator, Sequence

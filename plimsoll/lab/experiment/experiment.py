@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -190,10 +190,17 @@ class Experiment:
     """An experiment in its folder, new or begun."""
 
     def __init__(
-        self, lab: Lab, folder: ExperimentFolder, kinds: TraitsByScenario, say: LogLine, notices: Notices
+        self,
+        lab: Lab,
+        folder: ExperimentFolder,
+        kinds: TraitsByScenario,
+        say: LogLine,
+        notices: Notices,
+        is_enough: Callable[[PlannedRun], bool] = lambda run: False,
     ) -> None:
+        """`is_enough` is asked after each run that is finished: whether to end the experiment with it."""
         self._lab, self._folder, self._kinds = lab, folder, kinds
-        self._say, self._notices = say, notices
+        self._say, self._notices, self._is_enough = say, notices, is_enough
         self._said: set[str] = set()
         self._aside: set[str] = set()
         self._locks: dict[str, Lock] = {}
@@ -249,6 +256,8 @@ class Experiment:
                     if rig.name not in self._made_rigs:
                         await self._create_backend(rig)
                     await self._do_run(run, rig, machines)
+                    if self._is_enough(run):
+                        return
                 except PlimsollError as error:
                     pause_s = self._note_failure(run, rig.name in self._made_rigs, str(error))
                     self._made_rigs.discard(rig.name)

@@ -91,7 +91,7 @@ class Lead:
     """The best backend's lead over another: how many times as long that takes, or at least.
 
     `interleaved`: their runs alternated in time, so that what drifts meanwhile favours neither. `distance` is
-    as measured but for its limits, which are at both ends of lateness; `holds` where it favours the other,
+    as measured except for its limits, which are at both ends of lateness; `holds` where it favours the other,
     too.
     """
 
