@@ -122,7 +122,7 @@ type Verdict struct {
 	Says    string  `json:"says"`
 }
 
-// judge says what became of a limit. The same rules are in plimsoll/analysis/exchange/merge.py, and both are
+// judge says what became of a limit. The same rules are in plimsoll/analysis/exchange/limits.py, and both are
 // held against tests/fixtures/limits.json.
 func (l Limit) judge(s *Summary) Verdict {
 	outcome, says := l.compare(s)
@@ -130,18 +130,23 @@ func (l Limit) judge(s *Summary) Verdict {
 		switch {
 		case s.Status != Complete:
 			outcome, says = NotJudged, fmt.Sprintf("%s, but the run is %s: only a whole run keeps a limit", says, s.Status)
-		case s.GeneratorLimited:
+		case s.limitedOtherwise():
 			outcome, says = NotJudged, says+", but the generator was the limit of this run: the load was not what was asked for"
 		}
 	}
 	return Verdict{l.text, outcome, says}
 }
 
-// compare holds the figure against the limit.
+// compare holds the figure against the limit, where it is known whether the generator's own lateness was in it: a limit is
+// kept with all of it, and exceeded without it.
 func (l Limit) compare(s *Summary) (Outcome, string) {
 	n := s.Requests.Sent - s.Requests.Warmup
 	if l.figure == limitErrors {
-		return l.compareErrors(s.Requests, n)
+		outcome, says := l.compareErrors(s.Requests, n)
+		if outcome == Kept && isBunched(s.Moved, &s.Late, "p99.9", 0) {
+			return NotJudged, says + ", but " + bursts(s.Moved)
+		}
+		return outcome, says
 	}
 	name := l.figure + " of the response time"
 	if l.figure == limitMax {
@@ -152,30 +157,57 @@ func (l Limit) compare(s *Summary) (Outcome, string) {
 	}
 	atMostMS := l.atMostMS()
 	ms, least := s.Response.figure(l.figure)
-	switch {
-	case ms != nil && *ms <= atMostMS:
-		return Kept, fmt.Sprintf("%s is %s, within %s", name, exactTime(*ms), exactTime(atMostMS))
-	case ms == nil && (least == nil || *least <= atMostMS):
+	isKept := ms != nil && *ms <= atMostMS
+	if ms == nil && (least == nil || *least <= atMostMS) {
 		return NotJudged, name + " falls on a request that failed, and it is unknown after how long"
 	}
-	var is string
+	is := name + " is at least "
 	if ms != nil {
-		is = exactTime(*ms)
-	} else {
-		is = "at least " + exactTime(*least)
+		is, least = name+" is ", ms
 	}
-	if s.GeneratorLimited && !s.Service.over(l.figure, atMostMS) {
-		return NotJudged, fmt.Sprintf("%s is %s, over %s, but the generator was the limit of this run: it may be its doing", name, is, exactTime(atMostMS))
+	is += exactTime(*least)
+	where := "over"
+	if isKept {
+		where = "within"
 	}
-	if s.Unqueued != nil && !s.Unqueued.over(l.figure, atMostMS) {
-		without := "without that it is unknown"
-		if ms, _ := s.Unqueued.figure(l.figure); ms != nil {
-			without = "without that it is " + exactTime(*ms)
-		}
-		return NotJudged, fmt.Sprintf("%s is %s, over %s, but %s of %s waited for connections of their own clients, and %s",
-			name, is, exactTime(atMostMS), grouped(s.Requests.ClientQueued), requests(n), without)
+	says := fmt.Sprintf("%s, %s %s", is, where, exactTime(atMostMS))
+	switch {
+	case isBunched(s.Moved, &s.Late, l.figure, atMostMS):
+		return NotJudged, says + ", but " + bursts(s.Moved)
+	case isKept:
+		return Kept, says
+	case s.limitedOtherwise() && !s.Service.over(l.figure, atMostMS):
+		return NotJudged, says + ", but the generator was the limit of this run: it may be its doing"
+	case s.Prompt != nil && !s.Prompt.over(l.figure, atMostMS):
+		return NotJudged, says + ", but the generator sent late, and without that it is " + s.Prompt.known(l.figure)
+	case s.Unqueued != nil && !s.Unqueued.over(l.figure, atMostMS):
+		return NotJudged, fmt.Sprintf("%s, but %s of %s waited for connections of their own clients, and without that it is %s",
+			says, grouped(s.Requests.ClientQueued), requests(n), s.Unqueued.known(l.figure))
 	}
-	return Exceeded, fmt.Sprintf("%s is %s, over the limit of %s", name, is, exactTime(atMostMS))
+	return Exceeded, fmt.Sprintf("%s, over the limit of %s", is, exactTime(atMostMS))
+}
+
+const mostMoved = 0.02
+
+// isBunched reports whether the load was not that of the log, and lateness is why: more than 2 % of the requests left in
+// another 100 ms than that in which they were due, and at the figure the lateness is too long beside the limit. A server
+// that waits for nothing else serves a burst late.
+func isBunched(moved float64, late *Statistics, figure string, atMostMS float64) bool {
+	ms, _ := late.figure(figure)
+	if ms == nil { // too few requests, or none of times
+		ms = late.Max
+	}
+	return moved > mostMoved && ms != nil && *ms > max(limitLagMS, limitFraction*atMostMS)
+}
+
+func bursts(moved float64) string {
+	return fmt.Sprintf("the generator sent late, and %.1f %% of the requests in another 100 ms than that in which they were due: "+
+		"the server got bursts that the log does not have", 100*moved)
+}
+
+// limitedOtherwise reports whether the generator was the limit, and not by its lateness alone.
+func (s *Summary) limitedOtherwise() bool {
+	return s.GeneratorLimited && !strings.HasPrefix(s.GeneratorLimitedReason, sentLate)
 }
 
 func (l Limit) compareErrors(counts Requests, n uint64) (Outcome, string) {
@@ -230,6 +262,14 @@ func (s *Statistics) figure(name string) (ms, least *float64) {
 	return ms, s.Censored[name]
 }
 
+// known returns a figure in words.
+func (s *Statistics) known(name string) string {
+	if ms, _ := s.figure(name); ms != nil {
+		return exactTime(*ms)
+	}
+	return "unknown"
+}
+
 // over reports whether a figure is longer than that.
 func (s *Statistics) over(name string, ms float64) bool {
 	value, least := s.figure(name)
@@ -272,7 +312,7 @@ func (d *Dir) Unkeepable(most uint64) string {
 	defer d.tallyMu.Unlock()
 	for i := range d.tally.limits {
 		l := &d.tally.limits[i]
-		if room := l.mayBreak(most); l.broken > room && l.unkeepable == "" {
+		if room := l.mayBreak(most); l.broken > room && l.unkeepable == "" && !d.tally.mayBlameBursts(l.Limit) {
 			what := "failed"
 			if l.figure != limitErrors {
 				what = fmt.Sprintf("took over %s or failed", exactTime(l.atMostMS()))
@@ -284,6 +324,15 @@ func (d *Dir) Unkeepable(most uint64) string {
 		}
 	}
 	return ""
+}
+
+// mayBlameBursts reports whether what breaks a limit so far may come of bursts that the log does not have.
+func (t *tally) mayBlameBursts(l Limit) bool {
+	if l.figure == limitErrors {
+		return false
+	}
+	late := t.late.statistics()
+	return isBunched(t.moved(), &late, l.figure, l.atMostMS())
 }
 
 // counted is a limit and the requests that count against it.

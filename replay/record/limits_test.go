@@ -13,7 +13,7 @@ func TestLimitsAreJudgedAsInPython(t *testing.T) {
 	for _, row := range readRows[struct {
 		Says, Limit      string
 		Status           Status
-		GeneratorLimited bool `json:"generator_limited"`
+		LimitedOtherwise bool `json:"limited_otherwise"`
 		Summary          Summary
 		Outcome          Outcome
 		Sentence         string
@@ -22,10 +22,38 @@ func TestLimitsAreJudgedAsInPython(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row.Summary.Status, row.Summary.GeneratorLimited = row.Status, row.GeneratorLimited
+		row.Summary.Status, row.Summary.GeneratorLimited = row.Status, true
+		if row.Summary.GeneratorLimitedReason = sentLate + ": by a lot"; row.LimitedOtherwise {
+			row.Summary.GeneratorLimitedReason = "it left requests out"
+		}
 		want := Verdict{row.Limit, row.Outcome, row.Sentence}
 		if got := limits[0].judge(&row.Summary); got != want {
 			t.Errorf("%s:\n%+v\nwant\n%+v", row.Says, got, want)
+		}
+	}
+}
+
+// TestBurstsEndNoRun: a server that waits for nothing else serves late what was sent at once.
+func TestBurstsEndNoRun(t *testing.T) {
+	for _, row := range []struct {
+		says  string
+		lagUS uint32
+		ends  bool
+	}{
+		{"sent in time", 0, true},
+		{"late, beside the limit by less than 5 %", 30_000, true},
+		{"all at once", 2_000_000, false},
+	} {
+		limits, err := ParseLimits([]string{"p99=800ms"}, timeout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := &Dir{tally: tally{limits: countedLimits(limits), timeout: timeout}}
+		for i := range 1000 {
+			dir.tally.add(&Record{DueNS: int64(i) * 10_000_000, LagUS: row.lagUS, TotalUS: 900_000, Status: 200})
+		}
+		if got := dir.Unkeepable(1000); (got != "") != row.ends {
+			t.Errorf("%s: %q", row.says, got)
 		}
 	}
 }

@@ -27,6 +27,11 @@ type Summary struct {
 	ClientWait *Statistics `json:"client_wait_ms,omitempty"`
 	Unqueued   *Statistics `json:"unqueued_ms,omitempty"`
 
+	// Where the generator was late: the response times without that, and the share of the requests that it sent in
+	// another 100 ms than that in which they were due.
+	Prompt *Statistics `json:"prompt_ms,omitempty"`
+	Moved  float64     `json:"moved,omitempty"`
+
 	Members *Members  `json:"members,omitempty"` // nil: all clients are guests
 	Limits  []Verdict `json:"limits,omitempty"`  // nil: none was given
 
@@ -94,12 +99,17 @@ func summarize(t *tally, o unrecorded, names []string) Summary {
 		Lag:       t.lag.statistics(),
 		Late:      t.late.statistics(),
 		TTFB:      t.ttfb.statistics(),
+		Moved:     t.moved(),
 
 		NotAsLogged: t.answers.describe(),
 	}
 	if t.unqueued != nil {
 		wait, unqueued := t.clientWait.statistics(), t.unqueued.statistics()
 		s.ClientWait, s.Unqueued = &wait, &unqueued
+	}
+	if t.prompt != nil {
+		prompt := t.prompt.statistics()
+		s.Prompt = &prompt
 	}
 	if t.served[served.Unknown] < t.ok {
 		s.Served = map[string]uint64{}
@@ -145,15 +155,17 @@ const (
 	limitFraction = 0.05
 )
 
+// sentLate begins the reason where lateness is all: limits know by it, as do verdicts (SENT_LATE in
+// plimsoll/analysis/evidence/generator.py).
+const sentLate = "the generator sent late"
+
 // limited judges the p99.9 of the lateness of all requests, also of those that then waited for a connection, against the
 // p99.9 of the response time. Where there are fewer than 1,000 of either, nothing can be said and nothing is.
 func limited(lateMS, responseMS *float64) (bool, string) {
 	if lateMS == nil || responseMS == nil || *lateMS <= limitLagMS || *lateMS <= limitFraction**responseMS {
 		return false, ""
 	}
-	// Verdicts know by its first words that lateness is all (SENT_LATE in plimsoll/analysis/evidence/generator.py).
-	return true, fmt.Sprintf("the generator sent late: one request in a thousand by over %s, where the p99.9 response time is "+
-		"%s; use a lower --speed or --rate, stop other programs on this machine, or give the generator processor cores of its own",
+	return true, fmt.Sprintf(sentLate+": by %s at p99.9, where responses take %s; lower --speed or --rate, or give the generator cores of its own",
 		roundedTime(*lateMS), roundedTime(*responseMS))
 }
 
@@ -177,8 +189,10 @@ type tally struct {
 	firstStartNS, lastDoneNS      int64 // of the measured records
 	endNS                         int64 // of all records
 	response, service             times
-	clientWait                    histogram // due → start of those that waited for their own client's connections
-	unqueued                      *times    // response times without that; nil: as response
+	clientWait                    histogram       // due → start of those that waited for their own client's connections
+	unqueued                      *times          // response times without that; nil: as response
+	prompt                        *times          // response times without the generator's lateness; nil: as response
+	slots                         map[int64]int64 // of 100 ms: requests sent less requests due, where they differ
 	ttfb, lag, late               histogram
 	routes                        []aggregate
 	silence                       silence
@@ -217,6 +231,7 @@ func (t *tally) add(r *Record) {
 		}
 	}
 	timeoutUS := uint64(t.timeout.Microseconds())
+	t.addLate(r, timeoutUS)
 	t.response.addOf(r, r.ResponseUS(), timeoutUS)
 	t.service.addOf(r, uint64(r.TotalUS), timeoutUS)
 	if t.unqueued != nil && !r.wasNeverSent() {
@@ -240,6 +255,38 @@ func (t *tally) add(r *Record) {
 	t.countMismatches(r)
 	t.answers.add(r)
 	t.route(r.Route).add(r)
+}
+
+const slotNS = 100_000_000
+
+// addLate counts what the generator's own lateness did to the response time, and to the shape of the load. It comes before
+// response has the request.
+func (t *tally) addLate(r *Record, timeoutUS uint64) {
+	late := r.GeneratorLateUS()
+	mayBe := min(late, r.LagUS) // the whole lag where it is not known
+	if t.prompt == nil && mayBe > limitLagMS*1000 {
+		t.prompt = t.response.clone()
+	}
+	if t.prompt != nil {
+		t.prompt.addOf(r, r.ResponseUS()-uint64(mayBe), timeoutUS)
+	}
+	if due, sent := r.DueNS/slotNS, (r.DueNS+int64(late)*1000)/slotNS; due != sent && late != UnknownLateUS {
+		if t.slots == nil {
+			t.slots = map[int64]int64{}
+		}
+		t.slots[due]--
+		t.slots[sent]++
+	}
+}
+
+// moved returns the share of the requests that were sent in another 100 ms than that in which they were due, as
+// plimsoll/analysis/evidence/traits.py has it.
+func (t *tally) moved() float64 {
+	var moved int64
+	for _, more := range t.slots {
+		moved += max(more, 0)
+	}
+	return float64(moved) / float64(max(t.response.number(), 1))
 }
 
 // countMismatches compares the response with the log, where the log knows; sizes only where the statuses agree.

@@ -145,6 +145,36 @@ func TestWhatAClientWaitsForItselfHasFiguresOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestWhatTheGeneratorAddsHasFiguresOfItsOwn: from the first request on that was over 1 ms late. Python's
+// test_merge_instances.py has the same requests.
+func TestWhatTheGeneratorAddsHasFiguresOfItsOwn(t *testing.T) {
+	tally := &tally{timeout: 30 * time.Second}
+	for i := range 1000 {
+		r := Record{DueNS: int64(i) * 10_000_000, LagUS: 1000, TotalUS: 300_000, Status: 200}
+		switch {
+		case i >= 990: // late by 50 ms, and then for a connection
+			r.LagUS, r.LateUS, r.Flags = 8_000_000, 50_000, Queued
+		case i >= 900:
+			r.LagUS = 50_000
+		}
+		tally.add(&r)
+	}
+	s := summarize(tally, unrecorded{}, nil)
+	if *s.Response.P50 != 301 || *s.Response.P95 != 350 || *s.Prompt.P50 != 301 || *s.Prompt.P95 != 301 || *s.Prompt.Min != 300 {
+		t.Errorf("response %v, %v; without lateness %v, %v, at least %v",
+			*s.Response.P50, *s.Response.P95, *s.Prompt.P50, *s.Prompt.P95, *s.Prompt.Min)
+	}
+	if *s.Prompt.Max != 8250 {
+		t.Errorf("the wait for a connection is the server's: at most %v", *s.Prompt.Max)
+	}
+	if s.Moved != 0.005 { // five leave their 100 ms; after that as many come in as leave
+		t.Errorf("%v of the load moved", s.Moved)
+	}
+	if none := summarize(answersAndFailures(0, 0, Record{}), unrecorded{}, nil); none.Prompt != nil || none.Moved != 0 {
+		t.Error("figures of lateness that there was not")
+	}
+}
+
 func TestTimesInASentence(t *testing.T) {
 	for ms, want := range map[float64]string{
 		0.1234: "0.123 ms", 144: "144 ms", 999.4: "999 ms", 999.6: "1.00 s", 1970: "1.97 s", 39_260: "39.3 s", 1_234_567: "1235 s",

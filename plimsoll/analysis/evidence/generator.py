@@ -18,7 +18,7 @@ _MOST_NAMED = 3
 _DIGITS = 12  # of a digest that is shown
 _LIMIT_LAG_MS = 1.0
 _LIMIT_FRACTION = 0.05
-_MOST_MOVED = 0.02
+MOST_MOVED = 0.02
 _MUCH_LATER = 1.5
 _LAG_APART_MS = 0.5
 _LAG_APART_FRACTION = 0.025
@@ -145,7 +145,7 @@ def is_lateness_known(run: MeasuredRun) -> bool:
     than 2 % of the requests went out in another 100 ms than that in which they were due. More make bursts
     that the log does not have, and a server that waits for nothing else serves a burst late.
     """
-    return _sent_by_schedule(run) and run.traits is not None and run.traits.moved <= _MOST_MOVED
+    return _sent_by_schedule(run) and run.traits is not None and run.traits.moved <= MOST_MOVED
 
 
 def _sent_by_schedule(run: MeasuredRun) -> bool:
@@ -190,7 +190,7 @@ def find_lateness(run: MeasuredRun) -> _Found:
         if phase.prompt is None and late_percentiles(phase):
             where = "" if name == WHOLE else f" {name} the saturator"
             text = f"was limited by the load generator{where}: its own lag is {_describe_lag(phase)}"
-            if run.traits and run.traits.moved > _MOST_MOVED:
+            if run.traits and run.traits.moved > MOST_MOVED:
                 moved = percent(run.traits.moved, 2)
                 text += f", and {moved} of its requests left in another 100 ms than due"
             yield FindingKind.GENERATOR_LIMITED, f"{text}.", remedy

@@ -131,14 +131,12 @@ class TraitCollector:
         late = late_us(block).astype(np.int64)
         late[late == UNKNOWN_LATE_US] = 0
         self._add_asked(block)
-        self._arrivals = _count_slots(self._arrivals, due_ns)
-        self._sent = _count_slots(self._sent, due_ns + late * 1000)
+        self._arrivals = count_slots(self._arrivals, due_ns)
+        self._sent = count_slots(self._sent, due_ns + late * 1000)
 
     def traits(self) -> RecordTraits:
         """Return what all of them have in common."""
         sample = np.concatenate(self._sample) if self._sample else None
-        apart = np.pad(self._sent, (0, max(len(self._arrivals) - len(self._sent), 0)))
-        apart[: len(self._arrivals)] -= self._arrivals
         return RecordTraits(
             self._records,
             self._hidden,
@@ -146,7 +144,7 @@ class TraitCollector:
             self._impossible,
             self._arrivals,
             {} if sample is None else {name: np.ascontiguousarray(sample[name]) for name in _SAMPLED},
-            float(np.abs(apart).sum() / 2 / max(self._records, 1)),
+            moved_share(self._arrivals, self._sent),
             {name: np.concatenate([each[name] for each in self._asked]) for name in self._asked[0]}
             if self._asked
             else {},
@@ -170,10 +168,21 @@ def ends_in_zeros(lines: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
     return found
 
 
-def _count_slots(counts: NDArray[np.int64], instants_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+def count_slots(counts: NDArray[np.int64], instants_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many instants lie in each 100 ms, shape (slots,), those of `counts` added."""
     slots = np.bincount(np.minimum(instants_ns // SLOT_NS, _MOST_SLOTS), minlength=len(counts))
     slots[: len(counts)] += counts
     return slots
+
+
+def moved_share(due: NDArray[np.int64], sent: NDArray[np.int64]) -> float:
+    """Return the share of the requests that were sent in another 100 ms than that in which they were due.
+
+    Both are counts by `count_slots`; those that took each other's places have not moved the load.
+    """
+    apart = np.pad(sent, (0, max(len(due) - len(sent), 0)))
+    apart[: len(due)] -= due
+    return float(np.abs(apart).sum() / 2 / max(due.sum(), 1))
 
 
 def _median(values: NDArray[np.integer[Any]]) -> int:

@@ -1,19 +1,19 @@
 """Shards of one run, written by several processes or machines, become one run directory."""
 
-import math
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plimsoll.analysis.evidence.generator import is_late
+from plimsoll.analysis.evidence.generator import SENT_LATE, is_late
 from plimsoll.analysis.evidence.summary import summarise
 from plimsoll.analysis.exchange.importing import done_ns, in_order, window_of
+from plimsoll.analysis.exchange.limits import judge_limit, least_figure_ms, measure_lateness
 from plimsoll.analysis.exchange.shards import (
     ClockAlignment,
     InstanceEnding,
@@ -27,24 +27,23 @@ from plimsoll.analysis.exchange.shards import (
     sum_skipped,
     sum_unsent,
 )
-from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, Times, fewest
+from plimsoll.analysis.statistics.percentiles import Sample, Times
 from plimsoll.analysis.statistics.requests import CountedRequests
 from plimsoll.common.errors import OutputError, gravest_first
 from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable, redact
-from plimsoll.common.units import count, counted, parse_go_duration_ms, plain_ms, significant
+from plimsoll.common.units import count, counted, plain_ms, significant
 from plimsoll.rundir.events import Event, read_events
 from plimsoll.rundir.facts import (
     Instance,
     InstanceTimes,
-    LimitVerdict,
     MemberCounts,
     Merged,
     RunFacts,
     ServerSoftware,
 )
 from plimsoll.rundir.names import EVENTS_FILE, FACTS_FILE, REJECTS_FILE, SUMMARY_FILE
-from plimsoll.rundir.read import read_json
+from plimsoll.rundir.read import RunDirectory, read_json
 from plimsoll.rundir.records import (
     MEMBER,
     SENT_TO_LOGIN,
@@ -245,12 +244,18 @@ def _complete(
     summary["instances"] = [one.model_dump(mode="json", by_alias=True) for one in instances]
     open_loop = run.facts.loop == "open"
     lag_ms, response_ms = (
-        _least_ms(summary[key], "p99.9") if open_loop else None for key in ("lag_ms", "response_ms")
+        least_figure_ms(summary[key], "p99.9") if open_loop else None for key in ("lag_ms", "response_ms")
     )
+    if open_loop:
+        summary |= measure_lateness(RunDirectory.open(run.directory))
     limited = describe_late_instances(instances, shards, lag_ms, response_ms)
+    otherwise = any(
+        one.facts.generator_limited and not (one.facts.generator_limited_reason or "").startswith(SENT_LATE)
+        for one in shards
+    )
     status, reason = merged_status(endings)
     limits = list(dict.fromkeys(limit for one in shards for limit in one.facts.limits or []))
-    if verdicts := [judge_limit(limit, summary, status, limited is not None) for limit in limits]:
+    if verdicts := [judge_limit(limit, summary, status, otherwise) for limit in limits]:
         summary["limits"] = [verdict.model_dump() for verdict in verdicts]
     replace_json(path, summary)
     says = [
@@ -443,100 +448,8 @@ def describe_late_instances(
 
 
 def _sent_late(lag_ms: float | None, response_ms: float | None) -> str:
-    remedy = "use a lower speed or rate, or more instances on machines of their own"
+    remedy = "lower the speed or rate, or use more instances on machines of their own"
     if lag_ms is None or response_ms is None:
-        return f"the generator sent late; {remedy}"
-    return (
-        f"the generator sent late: one request in a thousand by over {significant(lag_ms)} ms, where the "
-        f"p99.9 response time is {significant(response_ms)} ms; {remedy}"
-    )
-
-
-def judge_limit(limit: str, summary: Mapping[str, Any], status: str, generator_limited: bool) -> LimitVerdict:
-    """Return what became of `limit`, as run.json has it (p99.9=800ms), by what summary.json says.
-
-    The same rules are in replay/record/limits.go, and both are held against tests/fixtures/limits.json.
-    """
-    figure, _, value = limit.partition("=")
-    counts = summary["requests"]
-    measured = counts["sent"] - counts["warmup"]
-    if figure == "errors":
-        outcome, says = _errors(float(value.rstrip("% ")), counts, measured)
-    else:
-        outcome, says = _time(figure, parse_go_duration_ms(value), summary, measured, generator_limited)
-    if outcome == "kept" and status != "complete":
-        outcome, says = "not judged", f"{says}, but the run is {status}: only a whole run keeps a limit"
-    elif outcome == "kept" and generator_limited:
-        outcome = "not judged"
-        says += ", but the generator was the limit of this run: the load was not what was asked for"
-    return LimitVerdict(limit=limit, outcome=outcome, says=says)
-
-
-def _time(
-    figure: str, at_most_ms: float, summary: Mapping[str, Any], measured: int, generator_limited: bool
-) -> tuple[str, str]:
-    counts = summary["requests"]
-    name = "the longest response time" if figure == "max" else f"{figure} of the response time"
-    needed = 1 if figure == "max" else fewest(PERCENTILES[figure])
-    if measured < needed:
-        return "not judged", f"{name} takes {counted(needed, 'request')}, and there were {measured:,}"
-    value_ms, least_ms = _figure(summary["response_ms"], figure)
-    if value_ms is not None and value_ms <= at_most_ms:
-        return "kept", f"{name} is {_exact(value_ms)}, within {_exact(at_most_ms)}"
-    if value_ms is None and (least_ms is None or least_ms <= at_most_ms):
-        return "not judged", f"{name} falls on a request that failed, and it is unknown after how long"
-    shown = _exact(value_ms) if value_ms is not None else f"at least {_exact(least_ms or 0)}"
-    if generator_limited and not _is_over(summary["service_ms"], figure, at_most_ms):
-        why = "but the generator was the limit of this run: it may be its doing"
-        return "not judged", f"{name} is {shown}, over {_exact(at_most_ms)}, {why}"
-    unqueued = summary.get("unqueued_ms")
-    if unqueued is not None and not _is_over(unqueued, figure, at_most_ms):
-        waited = f"{counts['client_queued']:,} of {counted(measured, 'request')}"
-        alone_ms, _ = _figure(unqueued, figure)
-        alone = "without that it is unknown"
-        alone = alone if alone_ms is None else f"without that it is {_exact(alone_ms)}"
-        why = f"but {waited} waited for connections of their own clients, and {alone}"
-        return "not judged", f"{name} is {shown}, over {_exact(at_most_ms)}, {why}"
-    return "exceeded", f"{name} is {shown}, over the limit of {_exact(at_most_ms)}"
-
-
-def _errors(percent: float, counts: Mapping[str, Any], measured: int) -> tuple[str, str]:
-    failures, never_sent = counts["failures"], counts.get("client_timeouts", 0)
-    if not measured:
-        return "not judged", "no request was measured, so no share of them failed"
-    part = f"{100 * failures / measured:.3g} %"
-    says = f"{failures:,} of {counted(measured, 'request')} failed ({part})"
-    share = percent / 100
-    if failures - never_sent <= share * measured < failures:
-        why = f"but {never_sent:,} of them waited for connections of their own clients and were never sent"
-        return "not judged", f"{says}, over {percent:g} %, {why}"
-    if failures > share * measured:
-        return "exceeded", f"{says}, over the limit of {percent:g} %"
-    if share and measured * share < 1:
-        needed = math.floor(1 / share)
-        needed += needed * share < 1
-        few = f"but fewer than {counted(needed, 'request')} do not show a share of {percent:g} %"
-        return "not judged", f"{says}, {few}"
-    return "kept", f"{says}, within {percent:g} %"
-
-
-def _figure(times: Mapping[str, Any], figure: str) -> tuple[float | None, float | None]:
-    """Return a figure of summary.json; where it is censored, what it is at least."""
-    return times.get(figure), times.get("censored", {}).get(figure)
-
-
-def _least_ms(times: Mapping[str, Any], figure: str) -> float | None:
-    """Return a figure of summary.json, or what it is at least."""
-    value_ms, least_ms = _figure(times, figure)
-    return least_ms if value_ms is None else value_ms
-
-
-def _is_over(times: Mapping[str, Any], figure: str, at_most_ms: float) -> bool:
-    least_ms = _least_ms(times, figure)
-    return least_ms is not None and least_ms > at_most_ms
-
-
-def _exact(value_ms: float) -> str:
-    """Return a time with all its microseconds: one just over its limit must not read like it."""
-    value, unit = (value_ms, "ms") if value_ms < 1000 else (value_ms / 1000, "s")
-    return f"{value:.6f}".rstrip("0").rstrip(".") + f" {unit}"
+        return f"{SENT_LATE}; {remedy}"
+    times = f"by {significant(lag_ms)} ms at p99.9, where responses take {significant(response_ms)} ms"
+    return f"{SENT_LATE}: {times}; {remedy}"

@@ -4,14 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from plimsoll.analysis.exchange.merge import judge_limit, merge_shards
+from plimsoll.analysis.exchange.limits import judge_limit
+from plimsoll.analysis.exchange.merge import merge_shards
 from plimsoll.cli import main
 from plimsoll.rundir.facts import Summary
 from plimsoll.rundir.read import RunDirectory
-from plimsoll.rundir.records import MEMBER, SENT_TO_LOGIN, WARMUP
+from plimsoll.rundir.records import MEMBER, QUEUED, SENT_TO_LOGIN, WARMUP
 from tests.support.programs import ROOT
 from tests.support.rundir import INSTANCES, records, write_instance, write_instances
 
@@ -308,7 +310,7 @@ CASES = json.loads((ROOT / "tests" / "fixtures" / "limits.json").read_text(encod
 
 @pytest.mark.parametrize("case", CASES, ids=[case["says"] for case in CASES])
 def test_limits_are_judged_as_in_go(case: dict[str, Any]) -> None:
-    found = judge_limit(case["limit"], case["summary"], case["status"], case["generator_limited"])
+    found = judge_limit(case["limit"], case["summary"], case["status"], case["limited_otherwise"])
     assert (found.outcome, found.says) == (case["outcome"], case["sentence"])
 
 
@@ -324,6 +326,29 @@ def test_times_are_read_as_go_writes_them(why: str, limit: str) -> None:
     assert judge_limit(limit, summary, "complete", False).says.endswith("within 61.5 s"), why
     summary["response_ms"]["p99"] = 61_500.001
     assert judge_limit(limit, summary, "complete", False).outcome == "exceeded", why
+
+
+def test_both_ends_of_late_response_times_are_measured_as_in_go(tmp_path: Path) -> None:
+    table = records(1000, lag_us=[1000] * 900 + [50_000] * 90 + [8_000_000] * 10)
+    table["due_ns"], table["total_us"] = np.arange(1000) * 10_000_000, 300_000
+    table["late_us"], table["flags"][990:] = np.minimum(table["lag_us"], 50_000), QUEUED
+    for index in range(INSTANCES):
+        write_instance(tmp_path / str(index), index, table[index::INSTANCES], load=LOAD)
+    merge(tmp_path)
+    _, summary = merged(tmp_path)
+    prompt_ms = summary["prompt_ms"]
+    assert [prompt_ms[name] for name in ("min", "p50", "p95", "max")] == [300.0, 301.0, 301.0, 8250.0]
+    assert (summary["response_ms"]["p95"], summary["moved"]) == (350.0, 0.005)
+
+
+def test_a_limit_is_kept_with_all_lateness(tmp_path: Path) -> None:
+    for index in range(INSTANCES):
+        table = records(250, lag_us=[0] * 245 + [50_000] * 5)
+        write_instance(tmp_path / str(index), index, table, limits=["p99=20s", "p99=40ms"], load=LOAD)
+    result = merge(tmp_path)
+    assert "limit p99=20s: kept" in result.output
+    assert "over 40 ms, but the generator sent late, and without that it is" in result.output
+    assert merged(tmp_path)[0]["generator_limited"], "that is no reason not to judge"
 
 
 def write_limited(folder: Path, limits: list[str], last: str = "complete") -> None:
