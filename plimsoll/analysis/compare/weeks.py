@@ -10,7 +10,7 @@ from plimsoll.analysis.compare.gates import RATIO
 from plimsoll.analysis.evidence.checks import identity_findings, run_findings
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.sides import OpenedSide, open_sides
-from plimsoll.analysis.evidence.weeks import CLAIM, JUDGED, WeeksBeside, hold_weeks
+from plimsoll.analysis.evidence.weeks import JUDGED, WeeksBeside, hold_weeks
 from plimsoll.analysis.statistics.standardised import UTC
 from plimsoll.common.errors import gravest_first
 from plimsoll.common.hostile import printable
@@ -98,7 +98,7 @@ class Weeks:
         said = [*self.reasons, *(f"warning: {doubt}" for doubt in self.doubts)]
         yield from ("", *(printable(each, 4096) for each in said)) if said else ()
         yield ""
-        yield CLAIM
+        yield self.beside.claim
 
 
 def find_weeks(

@@ -58,6 +58,11 @@ class WeeksBeside:
     figures: Standardised
     findings: list[Finding]
 
+    @property
+    def claim(self) -> str:
+        """What is compared, and what is not known of it."""
+        return CLAIM
+
     def rows(self) -> Iterator[tuple[str, list[str]]]:
         """Yield each quantile with its times on both sides, their ratio, and the interval of that."""
         for name, ratio in self.figures.ratios.items():
@@ -105,7 +110,7 @@ class WeeksBeside:
             **sides,
             "cells": self.figures.cells,
             "ratios": ratios,
-            "claim": CLAIM,
+            "claim": self.claim,
         }
 
 

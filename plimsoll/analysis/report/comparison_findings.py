@@ -4,14 +4,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plimsoll.analysis.evidence.answers import Tries, measure_finding
 from plimsoll.analysis.evidence.checks import RunGroup, findings_between, identity_findings, merge_alike
 from plimsoll.analysis.evidence.finding import Finding, FindingKind
 from plimsoll.analysis.evidence.host_rows import ARC_HITS
 from plimsoll.analysis.evidence.sides import SLACK
-from plimsoll.analysis.evidence.weeks import WeeksBeside
 from plimsoll.analysis.report.measured_run import ReportRun
 from plimsoll.analysis.report.runs import RepeatFigures, ScenarioFigures, ScenarioRuns
 from plimsoll.analysis.statistics.windows import PHASES
@@ -29,6 +28,9 @@ from plimsoll.rundir.names import (
     REQUESTS_FILE,
     RUNS_FOLDER,
 )
+
+if TYPE_CHECKING:
+    from plimsoll.analysis.evidence.weeks import WeeksBeside
 
 _MOST_NAMED = 8
 _OF_ALL = (  # said of the comparison too
@@ -48,7 +50,7 @@ def check_comparison(
     scenarios: Sequence[ScenarioRuns],
     figures: Sequence[ScenarioFigures],
     unreadable: Sequence[str],
-    weeks: Sequence[WeeksBeside] = (),
+    weeks: "Sequence[WeeksBeside]" = (),
     is_unfinished: bool = False,
 ) -> list[Finding]:
     """Return the findings on all runs together, the gravest first. Texts are hostile.

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plimsoll.analysis.evidence.checks import merge_subjects
 from plimsoll.analysis.evidence.finding import Finding
-from plimsoll.analysis.evidence.weeks import WeeksBeside
 from plimsoll.analysis.page.against_log import against_log_section, against_log_sentence
 from plimsoll.analysis.page.chart import Chart
 from plimsoll.analysis.page.section import Section
@@ -58,6 +58,9 @@ from plimsoll.analysis.statistics.against_log import HeldRun
 from plimsoll.common.errors import Severity, gravest_first
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted
+
+if TYPE_CHECKING:
+    from plimsoll.analysis.evidence.weeks import WeeksBeside
 from plimsoll.rundir.facts import Storage
 from plimsoll.rundir.volumes import VolumeRound
 
@@ -80,7 +83,7 @@ class Report:
     volumes: Cells = field(default_factory=lambda: Cells([], []))
     rounds: list[VolumeRound] = field(default_factory=list)
     held: list[HeldRun] = field(default_factory=list)
-    weeks: list[WeeksBeside] = field(default_factory=list)
+    weeks: "list[WeeksBeside]" = field(default_factory=list)
 
     @cached_property
     def scenarios(self) -> list[ScenarioRuns]:

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plimsoll.analysis.evidence.measure import measure_in_detail
-from plimsoll.analysis.evidence.weeks import WeeksBeside, hold_weeks
 from plimsoll.analysis.page.against_log import hold_against_log
 from plimsoll.analysis.page.shell import write_page
 from plimsoll.analysis.report.comparison_findings import find_lost_runs
@@ -26,6 +26,9 @@ from plimsoll.rundir.find import (
     subfolders,
 )
 from plimsoll.rundir.names import FACTS_FILE, REPORT_FILE, ROUNDS_FILE, RUNS_FOLDER
+
+if TYPE_CHECKING:
+    from plimsoll.analysis.evidence.weeks import WeeksBeside
 
 Progress = Callable[[int, int], None]
 _FILEIO = "fileio*.json*"
@@ -82,7 +85,9 @@ def make_report(
     return made
 
 
-def _hold_weeks(scenario: ScenarioRuns) -> WeeksBeside:
+def _hold_weeks(scenario: ScenarioRuns) -> "WeeksBeside":
+    from plimsoll.analysis.evidence.weeks import hold_weeks
+
     before, after = scenario.backends
     sides = ([run.directory for run in before.runs], [run.directory for run in after.runs])
     return hold_weeks(sides, (before.called, after.called))

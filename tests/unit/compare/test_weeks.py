@@ -204,7 +204,7 @@ def test_there_is_no_such_zone(tmp_path: Path) -> None:
 def test_gates_and_a_page_are_not_for_logs(tmp_path: Path) -> None:
     result = compare(*sides(tmp_path, 1, 0.5, 1.0), "--html", tmp_path / "page.html")
     assert result.exit_code == 2
-    assert "without --gates, --html, --junit and --markdown" in result.output
+    assert "without --gates, --planned, --html, --junit and --markdown" in result.output
 
 
 def test_a_log_and_a_load_test_are_not_of_one_load(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_one_repeat_only_is_named(tmp_path: Path) -> None:
 
 
 def test_a_sound_experiment_has_no_warnings(tmp_path: Path) -> None:
-    write_experiment(tmp_path, 2, [("a", FAST), ("b", FAST)])
+    write_experiment(tmp_path, 2, [("a", FAST), ("b", FAST | {"stall_ms": 40.4})])
     assert 'id="warnings"' not in text_of(_report(tmp_path))
 
 

@@ -79,7 +79,7 @@ ROWS: list[tuple[str, Write, list[str]]] = [
     ),
     (
         "two disks that are alike",
-        lambda folder: write_experiment(folder, 5, [("a", FAST), ("b", FAST)]),
+        lambda folder: write_experiment(folder, 5, [("a", FAST), ("b", FAST | {"stall_ms": 40.4})]),
         [
             r"faster \| no clear winner \| [ab] is ahead: p99\.9",
             r"1\.\d\d times",

@@ -1,20 +1,23 @@
 """Weeks before and after a move, from access logs: what `plimsoll compare` says of the same imports."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from plimsoll.analysis.evidence.weeks import CLAIM, WeeksBeside
 from plimsoll.analysis.page.section import Row, Section, Sentence, Table
 
+if TYPE_CHECKING:
+    from plimsoll.analysis.evidence.weeks import WeeksBeside
 
-def weeks_sections(weeks: Sequence[WeeksBeside]) -> list[Section]:
+
+def weeks_sections(weeks: "Sequence[WeeksBeside]") -> list[Section]:
     """Return a section on each two sides."""
     return [
-        Section(title="Before and after", sentences=[Sentence(CLAIM)], tables=[_table(each)])
+        Section(title="Before and after", sentences=[Sentence(each.claim)], tables=[_table(each)])
         for each in weeks
     ]
 
 
-def weeks_lines(weeks: Sequence[WeeksBeside]) -> list[str]:
+def weeks_lines(weeks: "Sequence[WeeksBeside]") -> list[str]:
     """Return the same for the terminal (hostile), a line a quantile."""
     found = []
     for each in weeks:
@@ -26,7 +29,7 @@ def weeks_lines(weeks: Sequence[WeeksBeside]) -> list[str]:
     return found
 
 
-def _table(weeks: WeeksBeside) -> Table:
+def _table(weeks: "WeeksBeside") -> Table:
     caption = " ".join(weeks.sentences()) + " To judge them by limits, run plimsoll compare."
     columns = ["", *weeks.names, "ratio", "95 % interval"]
     title = "Over one mix of routes and hours of the week"
