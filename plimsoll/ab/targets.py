@@ -12,8 +12,8 @@ from urllib.parse import urljoin, urlsplit
 
 from plimsoll.common.errors import PlimsollError, SettingsError
 from plimsoll.common.hostile import printable
-from plimsoll.common.programs import built_replay_program
 from plimsoll.lab.errors import last_words
+from plimsoll.lab.experiment.scenarios import run_replay
 
 PAGES = 20  # of the log that are compared before the first run
 _PATIENCE_S = 30.0
@@ -132,7 +132,7 @@ def _compare_pages(
     sides: tuple[ServedSide, ServedSide], logs: Sequence[str], log_format: str | None
 ) -> str | None:
     """Return how the first pages of the log differ (hostile), None where they do not."""
-    words = [built_replay_program(), "same", "--json", "--quiet", f"--limit={PAGES}"]
+    words = ["same", "--json", "--quiet", f"--limit={PAGES}"]
     for side in sides:
         words += [f"--{side.name}={side.url}"]
         words += [f"--{side.name}-connect-to={side.connect_to}"] if side.connect_to else []
@@ -140,15 +140,7 @@ def _compare_pages(
     words += ["--insecure"] if sides[0].insecure else []
     try:
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(  # noqa: S603 our own program, by a list of words
-                [*words, "--out", folder, "--", *logs],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=_COMPARE_S,
-            )
+            done = run_replay(*words, "--out", folder, "--", *logs, timeout_s=_COMPARE_S)
     except subprocess.TimeoutExpired:
         raise PlimsollError(f"the sides took over {_COMPARE_S:g} s to serve {PAGES} pages") from None
     if done.returncode not in (0, 1, 3):

@@ -16,6 +16,7 @@ from plimsoll.common.units import parse_duration_s
 from plimsoll.common.validation import sentence_of
 from plimsoll.lab.disks.disk import PlainFolder
 from plimsoll.lab.errors import last_words
+from plimsoll.lab.experiment.scenarios import run_replay
 from plimsoll.lab.names import LabName
 from plimsoll.lab.steps.runner import answer_of
 from plimsoll.lab.steps.step import Serve
@@ -206,17 +207,9 @@ def count_requests_per_s(logs: Sequence[str], log_format: str | None = None) -> 
     Raises ValueError where they cannot be read, PlimsollError without bin/replay.
     """
     formats = [f"--format={log_format}"] if log_format else []
-    words = [built_replay_program(), "parse", "--stats", "--quiet", *formats, "--", *logs]
+    built_replay_program()  # which says what to do where it is missing
     try:
-        done = subprocess.run(  # noqa: S603 our own program, by a list of words
-            words,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_READ_S,
-        )
+        done = run_replay("parse", "--stats", "--quiet", *formats, "--", *logs, timeout_s=_READ_S)
     except subprocess.TimeoutExpired:
         return None  # a log that long can be read
     if done.returncode:

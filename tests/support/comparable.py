@@ -87,7 +87,7 @@ def write_blocks(
 ) -> Path:
     """Write the first `runs` of an experiment of `of` in blocks, where nvme takes `ratio` times as long.
 
-    Each block takes `drift` times as long as the one before. `stated` is what run.json says besides of the
+    Each block takes `drift` times as long as the one before. `stated` is what else run.json says of the
     experiment.
     """
     places = [(block, side) for block in range(of // 4) for side in ORDERS[block % len(ORDERS)]]

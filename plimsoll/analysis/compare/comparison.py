@@ -17,7 +17,7 @@ from plimsoll.analysis.compare.decision import (
     overall,
     verdict_sentence,
 )
-from plimsoll.analysis.compare.gates import ANSWERS_METRIC, MORE_WRONG, Gate, Gates, read_gates
+from plimsoll.analysis.compare.gates import ANSWERS_METRIC, MORE_WRONG, Gate, Gates, default_gates, read_gates
 from plimsoll.analysis.compare.looks import (
     KnownLooks,
     Plan,
@@ -37,7 +37,6 @@ from plimsoll.analysis.compare.plan import (
 from plimsoll.analysis.compare.questions import (
     GateQuestion,
     build_questions,
-    default_gates,
     find_comparison_findings,
     sentences,
 )

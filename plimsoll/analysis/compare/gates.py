@@ -1,16 +1,19 @@
 """gates.yml: what can be limited, and the limits. A new metric is a class and a line of METRICS."""
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from plimsoll.analysis.evidence.answers import wrong_share
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
+from plimsoll.analysis.evidence.sides import Side
 from plimsoll.analysis.statistics.measures import StepFigures, measured_step, timed_step
 from plimsoll.analysis.statistics.percentiles import PERCENTILES, Sample, fewest
 from plimsoll.analysis.statistics.requests import cut_alike, drawn
@@ -18,6 +21,7 @@ from plimsoll.analysis.statistics.stalls import IN_A_ROW
 from plimsoll.common.hostile import printable
 from plimsoll.common.units import counted, milliseconds
 from plimsoll.common.validation import Location, read_model
+from plimsoll.rundir.events import FELT
 
 MANUAL = "docs/compare.md"
 RATIO = 1.10
@@ -30,6 +34,7 @@ MEASURE = "measure "
 _STALLS = re.compile(r"stalls over (\d{1,6}(?:\.\d{1,3})?) ms")
 ANSWERS_METRIC = "answers"
 MORE_WRONG = 0.01
+_DEFAULT_TAILS = ("p99.9", "p99")
 
 
 class NoFigureError(Exception):
@@ -474,3 +479,47 @@ def problems(gates: Gates) -> Iterator[tuple[Location, str]]:
         if same in seen:
             yield at, f"is gates.{seen[same]} again: put both limits in one"
         seen.setdefault(same, number)
+
+
+def default_gates(baseline: Side, candidate: Side) -> Gates:
+    """Return gates for every scenario of either side, except the control experiment."""
+    scenarios = list(dict.fromkeys([*baseline.scenarios, *candidate.scenarios]))
+    controls = baseline.controls | candidate.controls
+    judged = [name for name in scenarios if name not in controls] or scenarios
+    return Gates(gates=[gate for name in judged for gate in _default_gates_of(baseline, candidate, name)])
+
+
+def _default_gates_of(baseline: Side, candidate: Side, scenario: str) -> list[Gate]:
+    runs = [*baseline.of(scenario), *candidate.of(scenario)]
+    phases: list[Phase] = ["during", "whole"] if any(run.saturation for run in runs) else ["whole"]
+    gates = [
+        Gate(scenario=scenario, phase=phase, metric=metric, at_most_ratio=RATIO)
+        for phase in phases
+        if (metric := _default_metric(runs, phase)) is not None
+    ]
+    return [*gates, Gate(scenario=scenario, metric=ERROR_SHARE, at_most_more=MORE_ERRORS)]
+
+
+def _default_metric(runs: Sequence[MeasuredRun], phase: Phase) -> str | None:
+    """Return the highest percentile that all runs have requests for; else the median of the longest step."""
+    levels = [run.phases[phase] for run in runs if phase in run.phases]
+    if len(levels) < len(runs):
+        return _DEFAULT_TAILS[0]  # the gate then says which run has no such phase
+    requests = min((each.requests for each in levels), default=fewest(PERCENTILES[_DEFAULT_TAILS[0]]))
+    for tail in _DEFAULT_TAILS:
+        if requests >= fewest(PERCENTILES[tail]):
+            return tail
+    everywhere = set.intersection(*(set(each.steps) for each in levels))
+    # An upgrade is judged by how long it took; what visitors felt meanwhile has gates where it is asked for.
+    everywhere = {name for name in everywhere if not name.startswith(FELT)}
+    # A step that is censored counts as its lower bound: it must not be passed over for failing.
+    # What takes longest, over both sides alike: choosing by one side's figures would favour one.
+    longest = [
+        (each[0].measure, fmean(math.log(step.least) for step in each), name)
+        for name in sorted(everywhere)
+        if (each := [level.steps[name] for level in levels])
+        if all(step.unit == "ms" and step.least > 0 for step in each)
+    ]
+    if longest:
+        return f"{MEASURE}{max(longest)[2]}"
+    return None if phase == "during" else "p50"

@@ -1,23 +1,17 @@
 """From measured runs and gates to questions: the values of every gate, and what stands against a verdict."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median
+from statistics import median
 
 from plimsoll.analysis.compare.decision import ALONE, Question, level_of
 from plimsoll.analysis.compare.gates import (
-    ERROR_SHARE,
     LIMITS,
-    MEASURE,
-    MORE_ERRORS,
-    RATIO,
     CensoredError,
     Gate,
     Gates,
     Limit,
     NoFigureError,
-    Phase,
     Reading,
     ResponseTime,
 )
@@ -53,11 +47,10 @@ from plimsoll.analysis.evidence.sides import (
     find_other_spellings,
 )
 from plimsoll.analysis.statistics.measures import StepFigures
-from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES, fewest
+from plimsoll.analysis.statistics.percentiles import MILLION, PERCENTILES
 from plimsoll.analysis.statistics.stalls import IN_A_ROW, find_far_worse
 from plimsoll.common.errors import gravest_first
 from plimsoll.common.units import counted, milliseconds, percent
-from plimsoll.rundir.events import FELT
 
 _MOST_NAMED = 3
 _MOST_MISSING = 6
@@ -70,7 +63,6 @@ _LENIENT: dict[Limit, float] = {
     "at_most_share": 0.05,
     "at_most_share_of_runs": 0.5,
 }
-_DEFAULT_TAILS = ("p99.9", "p99")
 
 _Runs = Sequence[MeasuredRun]
 _NO_STEP = StepFigures(None, "", measure=True)
@@ -589,47 +581,3 @@ def _find_circumstances(opened: tuple[OpenedSide, OpenedSide], sides: tuple[Side
         if what := next((run.emulated for run in each.runs if run.emulated), None):
             text = f"{each.name} is emulated ({what}): verdicts are on that, not on what it imitates."
             yield Finding(FindingKind.EMULATED, text)
-
-
-def default_gates(baseline: Side, candidate: Side) -> Gates:
-    """Return gates for every scenario of either side, except the control experiment."""
-    scenarios = list(dict.fromkeys([*baseline.scenarios, *candidate.scenarios]))
-    controls = baseline.controls | candidate.controls
-    judged = [name for name in scenarios if name not in controls] or scenarios
-    return Gates(gates=[gate for name in judged for gate in _default_gates_of(baseline, candidate, name)])
-
-
-def _default_gates_of(baseline: Side, candidate: Side, scenario: str) -> list[Gate]:
-    runs = [*baseline.of(scenario), *candidate.of(scenario)]
-    phases: list[Phase] = ["during", "whole"] if any(run.saturation for run in runs) else ["whole"]
-    gates = [
-        Gate(scenario=scenario, phase=phase, metric=metric, at_most_ratio=RATIO)
-        for phase in phases
-        if (metric := _default_metric(runs, phase)) is not None
-    ]
-    return [*gates, Gate(scenario=scenario, metric=ERROR_SHARE, at_most_more=MORE_ERRORS)]
-
-
-def _default_metric(runs: Sequence[MeasuredRun], phase: Phase) -> str | None:
-    """Return the highest percentile that all runs have requests for; else the median of the longest step."""
-    levels = [run.phases[phase] for run in runs if phase in run.phases]
-    if len(levels) < len(runs):
-        return _DEFAULT_TAILS[0]  # the gate then says which run has no such phase
-    requests = min((each.requests for each in levels), default=fewest(PERCENTILES[_DEFAULT_TAILS[0]]))
-    for tail in _DEFAULT_TAILS:
-        if requests >= fewest(PERCENTILES[tail]):
-            return tail
-    everywhere = set.intersection(*(set(each.steps) for each in levels))
-    # An upgrade is judged by how long it took; what visitors felt meanwhile has gates where it is asked for.
-    everywhere = {name for name in everywhere if not name.startswith(FELT)}
-    # A step that is censored counts as its lower bound: it must not be passed over for failing.
-    # What takes longest, over both sides alike: choosing by one side's figures would favour one.
-    longest = [
-        (each[0].measure, fmean(math.log(step.least) for step in each), name)
-        for name in sorted(everywhere)
-        if (each := [level.steps[name] for level in levels])
-        if all(step.unit == "ms" and step.least > 0 for step in each)
-    ]
-    if longest:
-        return f"{MEASURE}{max(longest)[2]}"
-    return None if phase == "during" else "p50"

@@ -115,7 +115,7 @@ def compare_weeks(
 ) -> Weeks:
     """Judge the weeks `after` against those `before`, by hours of `zone`.
 
-    Raises RunDirectoryError, and SettingsError where there is no such zone.
+    Raises RunDirectoryError, and SettingsError of an unknown zone.
     """
     total, read = sum(run.requests.count for side in (before, after) for run in side.runs), 0
 

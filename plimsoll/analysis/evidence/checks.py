@@ -256,7 +256,7 @@ def _find_overlaps(runs: Sequence[MeasuredRun]) -> Iterator[Finding]:
     for run in runs:
         facts = run.directory.facts
         if facts.from_log or facts.target is None:
-            continue  # visitors, whom no run disturbs
+            continue  # visitors come anyway
         if facts.started_at and facts.ended_at and facts.ended_at > facts.started_at:
             targets.setdefault(facts.target.connect_to or facts.target.url, []).append(run)
     for target, there in targets.items():

@@ -123,7 +123,7 @@ def hold_weeks(
     """Hold the imported logs of two sides against each other, by hours of `zone`.
 
     `progress` is called with the number of requests that were read since its last call. Raises
-    RunDirectoryError, and SettingsError where there is no such zone.
+    RunDirectoryError, and SettingsError of an unknown zone.
     """
     routes: dict[str, int] = {}
     clock, runs = time_zone(zone), list[MeasuredRun]()

@@ -13,8 +13,8 @@ from datetime import datetime
 from statistics import fmean
 
 from plimsoll.analysis.compare.decision import Question, Verdict, decide
-from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates, Limit, NoFigureError
-from plimsoll.analysis.compare.questions import default_gates, value_of, without_lateness
+from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates, Limit, NoFigureError, default_gates
+from plimsoll.analysis.compare.questions import value_of, without_lateness
 from plimsoll.analysis.evidence.generator import load_facts
 from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.evidence.sides import Side

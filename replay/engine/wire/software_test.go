@@ -25,7 +25,7 @@ func TestSoftware(t *testing.T) {
 		{"two, in order", []string{"b", "a", "b"}, []string{"a", "b"}},
 		{"long ones are cut", []string{long + "ab", long + "ac"}, []string{long + "a"}},
 		{"within a letter, too", []string{long + "é"}, []string{long + "�"}},
-		{"what is no text", []string{"\xff\x00"}, []string{"�\x00"}},
+		{"bytes that are not text", []string{"\xff\x00"}, []string{"�\x00"}},
 		{"no more than eight", strings.Split("9 8 7 6 5 4 3 2 1 0", " "), strings.Split("2 3 4 5 6 7 8 9", " ")},
 	} {
 		var v values

@@ -32,7 +32,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[float, Path]:
 
 
 def ask(base: Path, runs: int, words: Sequence[str], **stated: str) -> Result:
-    """Compare the first so many runs a side; `stated` is what the experiment says besides."""
+    """Compare the first so many runs a side; `stated` is what the experiment itself states."""
     part = base / f"first-{runs}"
     if not part.exists():
         for run in sorted((base / "runs").iterdir())[: 2 * runs]:

@@ -48,7 +48,7 @@ def test_differences_that_are_there_are_found() -> None:
     steady = next(name for name in DRIFTS if "steady" in name)
     dealt = rates(World(8, steady), 1.1, FEW)["PASS"]
     alike = rates(World(8, steady, order="abba"), 1.1, FEW, alike=True)["PASS"]
-    assert dealt > 2 * alike, "what drifts away is no reason to permute over it"
+    assert dealt > 2 * alike, "drift must not widen the test"
 
 
 def test_pooling_requests_makes_false_alarms() -> None:

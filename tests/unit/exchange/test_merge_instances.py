@@ -348,7 +348,7 @@ def test_a_limit_is_kept_with_all_lateness(tmp_path: Path) -> None:
     result = merge(tmp_path)
     assert "limit p99=20s: kept" in result.output
     assert "over 40 ms, but the generator sent late, and without that it is" in result.output
-    assert merged(tmp_path)[0]["generator_limited"], "that is no reason not to judge"
+    assert merged(tmp_path)[0]["generator_limited"], "it is judged all the same"
 
 
 def write_limited(folder: Path, limits: list[str], last: str = "complete") -> None:
