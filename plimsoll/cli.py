@@ -72,6 +72,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Write a report on one or more runs: one HTML file.",
         ),
         "ab": ("plimsoll.ab:ab", "Replay a log against two servers in turns, and judge them."),
+        "rehearse": (
+            "plimsoll.ab:rehearse",
+            "Say what such an experiment would find, before anything is moved.",
+        ),
         "compare": ("plimsoll.analysis.compare.compare:compare", "Say whether a candidate keeps its limits."),
         "signoff": (
             "plimsoll.analysis.signoff.signoff:signoff",

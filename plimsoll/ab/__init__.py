@@ -1,4 +1,4 @@
-"""`plimsoll ab`: which of two servers is faster, and how sure that is."""
+"""`plimsoll ab` and `rehearse`: which of two servers is faster, and what such an experiment would find."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from plimsoll.common.commands import json_option, out_option, progress_option
+from plimsoll.ab.options import trial_options
 from plimsoll.common.errors import SettingsError
 
 _PATH = click.Path(path_type=Path)
@@ -24,38 +24,8 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--candidate-connect-to", metavar="HOST:PORT", help="Connect to this address for the candidate."
 )
-@click.option("--insecure", is_flag=True, help="Accept any certificate.")
-@click.option("--format", "log_format", metavar="F", help="Format of the log. Default: detected.")
-@click.option(
-    "--speed", metavar="S", type=float, default=1.0, show_default=True, help="Multiple of the log's pace."
-)
-@click.option(
-    "--gate",
-    "gates",
-    metavar="FIGURE:LIMIT",
-    multiple=True,
-    help="A limit: p99.9:1.10x (times the baseline's), p99:480ms, errors:0.1% (more than the baseline's).  "
-    "[default: p99.9:1.10x and errors:0.1%]",
-)
-@click.option("--runs", metavar="N", type=int, help="Runs a side, an even number.  [default: 8]")
-@click.option("--within", metavar="TIME", help="As many runs as fit into 45m, 1h or so, in place of --runs.")
-@click.option(
-    "--duration",
-    metavar="TIME",
-    help="Length of a run.  [default: what the limits' percentiles take, at most 5m]",
-)
-@click.option(
-    "--looks",
-    type=click.Choice(["blocks", "end"]),
-    default="blocks",
-    show_default=True,
-    help="Decide after each block of four runs, or once, at the end, which finds a little more.",
-)
 @click.option("--allow-differences", is_flag=True, help="Go on where the two sites serve other pages.")
-@click.option("--resume", metavar="DIR", type=_PATH, help="Continue an experiment that was interrupted.")
-@out_option("DIR", "Folder for results.", default="results", show_default=True)
-@json_option
-@progress_option
+@trial_options
 def ab(
     logs: tuple[str, ...],
     baseline: str | None,
@@ -107,6 +77,7 @@ def ab(
             ServedSide("candidate", candidate, candidate_connect_to, insecure),
         )
         plan = plan_trial(
+            "ab",
             logs,
             sides,
             log_format=log_format,
@@ -130,3 +101,95 @@ def ab(
 
 def _required(logs: tuple[str, ...], baseline: str | None, candidate: str | None) -> list[tuple[str, object]]:
     return [("LOG", logs), ("--baseline", baseline), ("--candidate", candidate)]
+
+
+@click.command()
+@click.argument("logs", metavar="LOG...", nargs=-1)
+@click.option("--target", metavar="URL", help="Base URL of the site as it is.")
+@click.option(
+    "--connect-to",
+    metavar="HOST:PORT",
+    help="Connect to this address. The URL's name stays in Host and SNI.",
+)
+@click.option(
+    "--from",
+    "recorded",
+    metavar="DIR",
+    type=_PATH,
+    multiple=True,
+    help="Take these runs of one site, or the folder of some; replay nothing.",
+)
+@trial_options
+def rehearse(
+    logs: tuple[str, ...],
+    target: str | None,
+    connect_to: str | None,
+    recorded: tuple[Path, ...],
+    insecure: bool,
+    log_format: str | None,
+    speed: float,
+    gates: tuple[str, ...],
+    runs: int | None,
+    within: str | None,
+    duration: str | None,
+    looks: str,
+    resume: Path | None,
+    out: Path,
+    as_json: bool,
+    progress: bool | None,
+) -> None:
+    """Say what `plimsoll ab` would find on this site, before anything is moved.
+
+    \b
+    Examples:
+        plimsoll rehearse examples/access.log --target http://127.0.0.1:8080 --gate p99:1.2x \\
+            --speed 20 --duration 2s --runs 4
+        plimsoll rehearse access.log --target http://10.0.0.5 --within 1h
+        plimsoll rehearse --from results/before --gate p99.9:1.2x
+        plimsoll rehearse --resume results/rehearse-*
+
+    It replays the log against one site, in blocks of four runs, plants slowdowns that are known into two runs
+    of each four, and judges them as `plimsoll ab` would, over hundreds of re-dealings.
+
+    Exit codes: 0 it is known what would be found; 2 wrong usage; 3 the runs cannot be judged, or interrupted.
+    """  # noqa: D301 \b is click's: keep these lines as they are
+    from plimsoll.ab.rehearsing import carry_out, rehearse_recorded
+    from plimsoll.ab.targets import ServedSide, check_answers
+    from plimsoll.ab.trial import begin_trial, find_trial, plan_trial
+
+    if resume is not None:
+        if logs or target or recorded or gates or runs or within or duration:
+            raise SettingsError("--resume: the rehearsal has its settings: give nothing beside it")
+        result = carry_out(find_trial(resume, "rehearse"), progress)
+    elif recorded:
+        if logs or target or connect_to or runs or within or duration:
+            raise SettingsError("--from: takes runs as they are: leave LOG, --target and their options out")
+        result = rehearse_recorded(recorded, gates, looks, out, progress)
+    else:
+        if not logs or target is None:
+            missing = [name for name, given in (("LOG", logs), ("--target", target)) if not given]
+            raise SettingsError("\n".join(f"{name}: is missing (or --from DIR)" for name in missing))
+        sides = (
+            ServedSide("one", target, connect_to, insecure),
+            ServedSide("other", target, connect_to, insecure),
+        )
+        plan = plan_trial(
+            "rehearse",
+            logs,
+            sides,
+            log_format=log_format,
+            speed=speed,
+            limits=gates,
+            runs=runs,
+            within=within,
+            duration=duration,
+            looks=looks,
+            out=out,
+        )
+        check_answers([ServedSide("target", target, connect_to, insecure)])
+        result = carry_out(begin_trial(plan), progress)
+    if as_json:
+        click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
+    else:
+        click.echo("\n".join(result.lines()))
+    sys.exit(result.exit_code)

@@ -36,6 +36,11 @@ class ServedSide:
         return urlsplit(self.url).netloc
 
     @property
+    def connect_option(self) -> str:
+        """The option that names the address to connect to."""
+        return "--connect-to" if self.name == "target" else f"--{self.name}-connect-to"
+
+    @property
     def address(self) -> tuple[str, int]:
         """The host and port to connect to."""
         parts = urlsplit(self.url if self.connect_to is None else f"//{self.connect_to}")
@@ -59,7 +64,7 @@ def check_sides(
         raise SettingsError(
             f"--candidate: {sides[1].url} is the baseline itself: give the address of another server"
         )
-    _check_answers(sides)
+    check_answers(sides)
     if not allow_differences and (why := _compare_pages(sides, logs, log_format)):
         raise SettingsError(
             f"--candidate: is not the same site: {why} (plimsoll same shows the pages; --allow-differences "
@@ -67,7 +72,7 @@ def check_sides(
         )
 
 
-def _check_answers(sides: Sequence[ServedSide]) -> None:
+def check_answers(sides: Sequence[ServedSide]) -> None:
     """Raise SettingsError, with all problems, unless every side serves its front page."""
     problems = []
     for side in sides:
@@ -82,7 +87,7 @@ def _check_answers(sides: Sequence[ServedSide]) -> None:
             problems.append(
                 f"--{side.name}: {side.url} redirects to {printable(elsewhere, 200)}, and no request goes to "
                 f"another host: give the site's own name and this address: --{side.name} "
-                f"{printable(f'{there.scheme}://{there.netloc}', 200)} --{side.name}-connect-to {host}:{port}"
+                f"{printable(f'{there.scheme}://{there.netloc}', 200)} {side.connect_option} {host}:{port}"
             )
         elif answer.status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
             problems.append(f"--{side.name}: {side.url}: answers {answer.status}: see its error log")

@@ -74,6 +74,7 @@ class TrialPlan:
 
 
 def plan_trial(
+    command: str,
     logs: Sequence[str],
     sides: tuple[ServedSide, ServedSide],
     *,
@@ -86,8 +87,8 @@ def plan_trial(
     looks: str = "blocks",
     out: Path = Path("results"),
 ) -> TrialPlan:
-    """Return the plan; the log is read for it. Raises SettingsError with all problems."""
-    problems = []
+    """Return the plan of `command`; the log is read for it. Raises SettingsError with all problems."""
+    problems: list[str] = []
     if not speed > 0:
         problems.append("--speed: must be greater than 0")
     if runs is not None and within is not None:
@@ -99,7 +100,7 @@ def plan_trial(
     within_s, duration_s = (
         _parse_time(name, text, problems) for name, text in (("--within", within), ("--duration", duration))
     )
-    gates = [gate for text in limits if (gate := _parse_gate(text, problems))]
+    gates = [gate for text in limits if (gate := parse_gate(text, problems))]
     if problems:
         raise SettingsError("\n".join(problems))
     try:
@@ -109,7 +110,7 @@ def plan_trial(
     if per_s is None:
         raise SettingsError("LOG: all its requests are of one instant, so it has no pace: give a longer log")
     per_s *= speed
-    gates = gates or _default_gates(per_s * (duration_s or _LONGEST_S))
+    gates = gates or default_gates(per_s * (duration_s or _LONGEST_S))
     needed = max(
         (fewest(PERCENTILES[gate["metric"]]) for gate in gates if gate["metric"] in PERCENTILES), default=1
     )
@@ -125,14 +126,14 @@ def plan_trial(
         options = {"log": list(logs), "speed": speed} | ({"format": log_format} if log_format else {})
         return Lab.model_validate(
             {
-                "name": "ab",
+                "name": command,
                 "backends": [
                     {
-                        "name": backend,
+                        "name": side.name,
                         "clone": {"driver": "static", "target": side.url}
                         | ({"connect_to": side.connect_to} if side.connect_to else {}),
                     }
-                    for backend, side in zip(SIDES, sides, strict=True)
+                    for side in sides
                 ],
                 "scenarios": [
                     {
@@ -186,7 +187,9 @@ class TrialRuns:
     @property
     def can_be_judged(self) -> bool:
         """True if each side has one."""
-        return {run.backend for run in self._runs if self.folder.is_finished(run.name)} == set(SIDES)
+        return {run.backend for run in self._runs if self.folder.is_finished(run.name)} == {
+            run.backend for run in self._runs
+        }
 
     @property
     def is_complete(self) -> bool:
@@ -255,9 +258,10 @@ def begin_trial(plan: TrialPlan) -> ExperimentFolder:
 
 def find_trial(path: Path, command: str) -> ExperimentFolder:
     """Return the trial that was begun in a folder. Raises SettingsError."""
-    if not (path / GATES_FILE).is_file():
+    folder = ExperimentFolder(path)
+    if not (path / GATES_FILE).is_file() or folder.settings().name != command:
         raise SettingsError(f"--resume: {path}: is not a folder of plimsoll {command}")
-    return ExperimentFolder(path)
+    return folder
 
 
 def carry_out(folder: ExperimentFolder, progress: bool | None) -> "TrialResult":
@@ -357,7 +361,7 @@ def _parse_time(name: str, text: str | None, problems: list[str]) -> float | Non
         return None
 
 
-def _parse_gate(text: str, problems: list[str]) -> dict[str, object] | None:
+def parse_gate(text: str, problems: list[str]) -> dict[str, object] | None:
     """Return the gate that `p99.9:1.10x`, `p99:480ms` or `errors:0.1%` stands for."""
     found = _GATE.fullmatch(text)
     figure, number, unit = (
@@ -379,7 +383,7 @@ def _parse_gate(text: str, problems: list[str]) -> dict[str, object] | None:
     return {"scenario": REPLAY, "metric": figure, **limit}
 
 
-def _default_gates(requests: float) -> list[dict[str, object]]:
+def default_gates(requests: float) -> list[dict[str, object]]:
     """Return the limits of one who gives none: the highest percentile that a run has the requests for."""
     figure = next((name for name in PERCENTILE_METRICS if requests >= fewest(PERCENTILES[name])), "p50")
     return [

@@ -77,6 +77,23 @@ def decide_by_blocks(questions: Sequence[Question], confidence: float, blocks: i
     side in each.
     """
     error = 1 - confidence
+    found, share = _find(questions, error, blocks)
+    return [
+        _verdict(question, found[at], blocks, error, share)
+        if at in found
+        else Verdict("INCONCLUSIVE", " ".join(question.blocked))
+        for at, question in enumerate(questions)
+    ]
+
+
+def outcomes_by_blocks(questions: Sequence[Question], confidence: float, blocks: int) -> list[Outcome]:
+    """Return the outcomes of such verdicts alone, ten times as fast, of questions that nothing is against."""
+    found, _ = _find(questions, 1 - confidence, blocks)
+    return [found[at].outcome for at in range(len(questions))]
+
+
+def _find(questions: Sequence[Question], error: float, blocks: int) -> tuple[dict[int, _Found], float]:
+    """Return what the looks found of each question that is not blocked, and each family's share of error."""
     families = [family_of(question, at) for at, question in enumerate(questions)]
     share = error / max(len(set(families) - {None}), 1)
     found: dict[int, _Found] = {}
@@ -95,12 +112,7 @@ def decide_by_blocks(questions: Sequence[Question], confidence: float, blocks: i
         for at, each, look in zip(gates, ends, failed, strict=True):
             passed = each.worst.look_below(questions[at].threshold, error)
             found[at] = _Found(each, passed, look, _is_late(questions[at], each.evidence, error, share))
-    return [
-        _verdict(question, found[at], blocks, error, share)
-        if at in found
-        else Verdict("INCONCLUSIVE", " ".join(question.blocked))
-        for at, question in enumerate(questions)
-    ]
+    return found, share
 
 
 def _evidence(question: Question, blocks: int) -> BlockEvidence:

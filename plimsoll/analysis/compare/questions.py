@@ -218,7 +218,7 @@ def _read_values(
     """Return both sides' figures, why those that are missing are, and what to say of how they were cut."""
     values: tuple[list[float], list[float]] = ([], [])
     missing: list[str] = []
-    cut, notes = _cut_alike([*runs[0], *runs[1]], gate, limit)
+    cut, notes = cut_alike([*runs[0], *runs[1]], gate, limit)
     for side, found in zip(runs, values, strict=True):
         for run in side:
             try:
@@ -244,7 +244,7 @@ def _is_kept(values: Sequence[Sequence[float]], gate: Gate) -> bool:
     return candidate <= gate.at_most_ratio * baseline
 
 
-def _cut_alike(
+def cut_alike(
     runs: Sequence[MeasuredRun], gate: Gate, limit: Limit
 ) -> tuple[dict[int, RunPhase], tuple[str, ...]]:
     """Return the phases of all runs, those of a slice cut alike for a ratio, and what to say of it."""

@@ -15,7 +15,7 @@ SIDES = (ServedSide("baseline", "http://10.0.0.5"), ServedSide("candidate", "htt
 
 
 def plan(**given: Any) -> TrialPlan:
-    return plan_trial([LOG], SIDES, **given)
+    return plan_trial("ab", [LOG], SIDES, **given)
 
 
 REFUSED = [
@@ -92,7 +92,7 @@ def test_runs_come_in_blocks_against_both_sides_with_one_name(tmp_path: Path) ->
         ServedSide("baseline", "https://shop.example", "10.0.0.5:443", True),
         ServedSide("candidate", "https://shop.example", "10.0.0.6:443", True),
     )
-    lab = plan_trial([LOG], sides, out=tmp_path).lab
+    lab = plan_trial("ab", [LOG], sides, out=tmp_path).lab
     assert lab.order == "blocks"
     clones = [backend.clone.model_dump() for backend in lab.backends]
     assert [(each["target"], each["connect_to"]) for each in clones] == [
