@@ -69,6 +69,13 @@ ab: ## Replay a log against two servers in turns, and judge them: LOG= BASELINE=
 	[ -z "$$FORMAT" ] || set -- "$$@" --format "$$FORMAT"; \
 	$(FILES) "$$LOG" $(VENV)/bin/plimsoll ab "$$@" $(ARGS)
 
+rehearse: ## Say what such an experiment would find on a site as it is: LOG= TARGET=URL [FORMAT= SPEED= OUT= ARGS=]
+	$(together) build $(VENV)/.runtime
+	@if [ -z "$$LOG" ] || [ -z "$$TARGET" ]; then echo "make rehearse: name a log and a server: make rehearse LOG=access.log TARGET=http://10.0.0.5" >&2; exit 2; fi
+	@set -- --target "$$TARGET" --speed "$$SPEED" --out "$$OUT"; \
+	[ -z "$$FORMAT" ] || set -- "$$@" --format "$$FORMAT"; \
+	$(FILES) "$$LOG" $(VENV)/bin/plimsoll rehearse "$$@" $(ARGS)
+
 # A document to sign; docs/signoff.md.
 GATES     ?=
 GIVEN     += BASELINE CANDIDATE GATES
@@ -251,4 +258,4 @@ bin/gomutants: tools/gomutants/go.mod tools/gomutants/main.go
 	@tools/need-go $(GO)
 	@cd tools/gomutants && $(GO) build -o ../../$@ .
 
-.PHONY: help setup build replay ab report signoff docs man dist image lint test golden test-lab test-lab-full mutants base-image site site-down vm-image zfs-vm bench regression k6 audit fuzz peers locks clean
+.PHONY: help setup build replay ab rehearse report signoff docs man dist image lint test golden test-lab test-lab-full mutants base-image site site-down vm-image zfs-vm bench regression k6 audit fuzz peers locks clean

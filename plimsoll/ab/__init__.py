@@ -90,7 +90,7 @@ def ab(
             out=out,
         )
         check_sides(sides, logs, log_format, allow_differences)
-        folder = begin_trial(plan)
+        folder = begin_trial(plan, ends_early=looks == "blocks")
     result = carry_out(folder, progress)
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
@@ -145,7 +145,7 @@ def rehearse(
         plimsoll rehearse examples/access.log --target http://127.0.0.1:8080 --gate p99:1.2x \\
             --speed 20 --duration 2s --runs 4
         plimsoll rehearse access.log --target http://10.0.0.5 --within 1h
-        plimsoll rehearse --from results/before --gate p99.9:1.2x
+        plimsoll rehearse --from results/before --from results/after --gate p99.9:1.2x
         plimsoll rehearse --resume results/rehearse-*
 
     It replays the log against one site, in blocks of four runs, plants slowdowns that are known into two runs
@@ -187,7 +187,7 @@ def rehearse(
             out=out,
         )
         check_answers([ServedSide("target", target, connect_to, insecure)])
-        result = carry_out(begin_trial(plan), progress)
+        result = carry_out(begin_trial(plan, ends_early=False), progress)
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
     else:

@@ -33,6 +33,7 @@ _STEPS = 12  # of the search for what is found in 4 of 5 cases
 _FARTHEST = 20.0  # times the limit
 _RANGE = 0.9
 
+_Dealing = list[tuple[int, int]]  # which two of each block play the candidate
 Plant = Callable[[KeptRequests, np.random.Generator], KeptRequests]
 
 
@@ -170,19 +171,27 @@ class Rehearsal:
             return None
         limit = self._limit
         low, high = limit, limit + math.log(_FARTHEST)
-        if self._failing(at, high) < POWER:
+        # What fails somewhere fails farther off, too: of those that are known by now, none is judged again.
+        known, unknown = 0, list(_deal(self.blocks, self.dealings))
+        enough = POWER * len(unknown)
+        if len(self._failing(at, high, unknown)) < enough:
             return None
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            low, high = (low, middle) if self._failing(at, middle) >= POWER else (middle, high)
+            failing = self._failing(at, middle, unknown)
+            if known + len(failing) >= enough:
+                high, unknown = middle, failing
+            else:
+                low, known = middle, known + len(failing)
+                unknown = [each for each in unknown if each not in failing]
         return math.exp(limit + _predictive(self.blocks) * (high - limit))
 
     def finds_range(self) -> tuple[float, float] | None:
-        """Between what that may lie, at 90 %, since the spread is known from so few runs."""
+        """Between what that truly lies, as far as so few runs tell: at 90 %, if they lay normally."""
         if self.finds_from is None or self.ratio is None:
             return None
         limit, free = self._limit, 3 * self.blocks - 1
-        away = math.log(self.finds_from) - limit
+        away = (math.log(self.finds_from) - limit) / _predictive(self.blocks)
         tail = (1 - _RANGE) / 2
         least, most = (math.sqrt(free / _chi_square_quantile(share, free)) for share in (1 - tail, tail))
         return math.exp(limit + least * away), math.exp(limit + most * away)
@@ -212,11 +221,11 @@ class Rehearsal:
         ratio = None if self.ratio is None else self.asked[self.ratio][0].at_most_ratio
         return math.log(ratio or 1.0)
 
-    def _failing(self, at: int, shift: float) -> float:
-        """Return the share of re-dealings that FAIL where gate `at` is slower by that logarithm."""
+    def _failing(self, at: int, shift: float, dealings: Sequence[_Dealing]) -> list[_Dealing]:
+        """Return the re-dealings that FAIL where gate `at` is slower by that logarithm."""
         planted = list(self.values)
         planted[at] = self.values[at] * math.exp(shift)
-        return self.judge(tuple(planted))["FAIL"]
+        return [each for each in dealings if self._verdict(planted, each) == "FAIL"]
 
     def judge(self, planted: Sequence[Values]) -> dict[Outcome, float]:
         """Return how often each verdict comes where a candidate's run has its value of `planted`."""
@@ -224,7 +233,7 @@ class Rehearsal:
         kinds: tuple[Outcome, ...] = ("FAIL", "PASS", "INCONCLUSIVE")
         return {each: outcomes.count(each) / len(outcomes) for each in kinds}
 
-    def _verdict(self, planted: Sequence[Values], chosen: Sequence[tuple[int, int]]) -> Outcome:
+    def _verdict(self, planted: Sequence[Values], chosen: _Dealing) -> Outcome:
         rest = [[at for at in range(4) if at not in pair] for pair in chosen]
         rows = np.arange(self.blocks)[:, None]
         questions = [
@@ -290,7 +299,7 @@ def _plant(phase: RunPhase, plant: Plant, draw: np.random.Generator) -> RunPhase
     return replace(phase, response_ms=Sample.of_times(kept.times).figures(), kept=kept)
 
 
-def _deal(blocks: int, dealings: int) -> Iterator[list[tuple[int, int]]]:
+def _deal(blocks: int, dealings: int) -> Iterator[_Dealing]:
     """Yield which two of each block play the candidate, drawn so many times."""
     pairs = list(combinations(range(4), 2))
     draw = random.Random(_SEED)  # noqa: S311 no secret

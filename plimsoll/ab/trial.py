@@ -62,11 +62,10 @@ class TrialPlan:
     lab: Lab
     gates: Gates
 
-    @property
-    def sentence(self) -> str:
-        """How many runs, how long."""
+    def describe(self, *, ends_early: bool) -> str:
+        """Return how many runs it has, and how long they take."""
         run_s = (self.lab.phases.during_s or 0.0) + self.lab.warmup_s
-        earlier = ", or less where it is decided earlier" if self.lab.looks == "blocks" else ""
+        earlier = ", or less where it is decided earlier" if ends_early else ""
         return (
             f"{self.lab.repeats} runs a side of {seconds(run_s)} in {self.lab.repeats // 2} blocks of four: "
             f"{seconds(expected_s(self.lab) or 0.0)}{earlier}."
@@ -247,12 +246,15 @@ class TrialRuns:
             say(text)
 
 
-def begin_trial(plan: TrialPlan) -> ExperimentFolder:
-    """Make the folder of a new trial, its limits in it before its first run. Raises OutputError."""
+def begin_trial(plan: TrialPlan, *, ends_early: bool) -> ExperimentFolder:
+    """Make the folder of a new trial, its limits in it before its first run. Raises OutputError.
+
+    `ends_early`: it ends as soon as its limits are decided.
+    """
     folder = make_folder(plan.lab)
     text = yaml.safe_dump(plan.gates.model_dump(mode="json", exclude_defaults=True), sort_keys=False)
     replace_text(folder.path / GATES_FILE, text)
-    say(plan.sentence)
+    say(plan.describe(ends_early=ends_early))
     return folder
 
 

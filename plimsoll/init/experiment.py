@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -286,6 +287,9 @@ def write_experiment(folder: Path, answers: Answers, found: Lengths, as_json: bo
     names = [disk.name for disk in answers.disks]
     sides = f" --baseline {names[0]} --candidate {names[1]}" if len(names) > 1 else ""
     click.echo(f"  plimsoll compare results/{answers.name}-TIME{sides} --gates {folder / GATES_FILE}")
+    target = next(iter(answers.site.targets), "URL")
+    click.echo("Before anything is moved, see what so many runs would find on the site as it is:")
+    click.echo(f"  plimsoll rehearse {shlex.quote(answers.log.path)} --target {target}")
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -34,7 +34,7 @@ _EXAMPLES = re.compile(r"^( *)Examples:\n\n?((?:\1 +\S.*\n)+)", re.MULTILINE)
 _PORTS = (8080, 8081, 8090, 8091, 8443, 9465, 2222)
 _DEFAULT_PORTS = {"watch": 9464, "serve": 8090}
 # Where the exit code is an answer.
-_ANSWERS = ("ab", "compare", "signoff", "regress", "doctor", "lag")
+_ANSWERS = ("ab", "rehearse", "compare", "signoff", "regress", "doctor", "lag")
 _ASKS = ("clone add",)  # on the terminal, whether it may go on
 _COMPLAINT = re.compile(r"^(Traceback|Error:|Usage:)", re.MULTILINE)
 
@@ -48,6 +48,7 @@ _SITE = "it wants the site of `make site`, on which tests/real/scenarios/{} runs
 _OVER_SSH = "it needs an SSH server: tests/real/lab/test_ssh_machine.py has one"
 _CHANGES = " --target http://127.0.0.1:8080 --i-may-change-this-site"
 NOT_RUN = {
+    "plimsoll rehearse access.log --target http://10.0.0.5 --within 1h": "it takes an hour",
     "plimsoll ab access.log --baseline http://10.0.0.5 --candidate http://10.0.0.6 --within 1h": (
         "it takes an hour"
     ),

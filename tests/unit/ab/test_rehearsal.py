@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from plimsoll.ab.rehearsal import PLANTS, Plant, Rehearsal
 from plimsoll.ab.rehearsal_page import sentence_of_rehearsal
-from plimsoll.analysis.compare.gates import Gate, Gates
+from plimsoll.analysis.compare.gates import Gate, Gates, Limit
 from plimsoll.analysis.statistics.requests import KeptRequests
 from plimsoll.cli import main
 from tests.support.comparable import instant, write_blocks
@@ -69,11 +69,10 @@ def test_what_is_due_in_a_stall_waits_for_its_end() -> None:
 def rehearsal(blocks: int, apart: float = 0.1, *, looks: str = "blocks", gates: int = 1) -> Rehearsal:
     """Runs that lie so far apart, as a logarithm."""
     values = np.exp(np.random.default_rng(7).normal(0, apart, (blocks, 4)))
-    asked = ((GATE, "at_most_ratio"), (NO_ERRORS, "at_most_more"))[:gates]
+    both: tuple[tuple[Gate, Limit], ...] = ((GATE, "at_most_ratio"), (NO_ERRORS, "at_most_more"))
+    asked = both[:gates]
     figures = (values, np.zeros((blocks, 4)))[:gates]
-    return Rehearsal(
-        Gates(gates=[gate for gate, _ in asked]), tuple(asked), figures, 300, looks, dealings=100
-    )
+    return Rehearsal(Gates(gates=[gate for gate, _ in asked]), asked, figures, 300, looks, dealings=100)
 
 
 @pytest.mark.parametrize("looks", ["blocks", "end"])
