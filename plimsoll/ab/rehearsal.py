@@ -19,7 +19,7 @@ import numpy as np
 from plimsoll.analysis.compare.by_blocks import outcomes_by_blocks
 from plimsoll.analysis.compare.decision import Outcome, Question, decide, overall
 from plimsoll.analysis.compare.gates import LIMITS, Gate, Gates, Limit
-from plimsoll.analysis.compare.questions import cut_alike, value_of
+from plimsoll.analysis.compare.questions import cut_alike, value_of, without_lateness
 from plimsoll.analysis.evidence.run import MeasuredRun, RunPhase
 from plimsoll.analysis.statistics.percentiles import Sample
 from plimsoll.analysis.statistics.permutation import POWER, Values, t_quantile
@@ -32,6 +32,9 @@ _SEED = 19_130_218
 _STEPS = 12  # of the search for what is found in 4 of 5 cases
 _FARTHEST = 20.0  # times the limit
 _RANGE = 0.9
+# Degrees of freedom of a block of four: three where runs lie normally, as far apart in each block. In the
+# mean over such worlds and harder ones the promise takes two, and the range, which is to hold in them, one.
+_FREE, _SURELY_FREE = 2, 1
 
 _Dealing = list[tuple[int, int]]  # which two of each block play the candidate
 Plant = Callable[[KeptRequests, np.random.Generator], KeptRequests]
@@ -100,7 +103,8 @@ class Found:
 class Rehearsal:
     """Blocks of four runs of one site, and the gates of the experiment that is rehearsed.
 
-    `values` are figures, shape (blocks, 4), one such for each of `asked`: a gate and one of its limits.
+    `values` are figures, one such array for each of `asked`, a gate and one of its limits. Its shape is
+    (1, blocks, 4); (2, blocks, 4) where the generator was late: as measured, and without its lateness.
     `run_s` is how long a run takes. `looks` as in a plan. `dealings` are how many re-dealings are judged.
     """
 
@@ -115,7 +119,7 @@ class Rehearsal:
     @property
     def blocks(self) -> int:
         """How many blocks there are."""
-        return len(self.values[0])
+        return len(self.values[0][0])
 
     @property
     def runs(self) -> int:
@@ -135,7 +139,14 @@ class Rehearsal:
     @property
     def allowed(self) -> float:
         """Its ratio."""
-        return math.exp(self._limit)
+        ratio = None if self.ratio is None else self.asked[self.ratio][0].at_most_ratio
+        return ratio or 1.0
+
+    @property
+    def lateness(self) -> float:
+        """How many times as long its figure may have become by the load generator's lateness alone."""
+        values = self.values[self.ratio or 0]
+        return math.exp(float(np.mean(np.log(values[0] / values[-1]))))
 
     @property
     def error(self) -> float:
@@ -156,6 +167,7 @@ class Rehearsal:
             "looks": self.looks,
             "limits": self.limits,
             "metric": self.metric,
+            "lateness": None if self.metric is None else self.lateness,
             "finds_from": self.finds_from,
             "finds_range": between and list(between),
             "foretold": {str(runs): self.foretold(runs) for runs in range(4, MOST_RUNS + 1, 4)},
@@ -169,8 +181,8 @@ class Rehearsal:
         at = self.ratio
         if at is None:
             return None
-        limit = self._limit
-        low, high = limit, limit + math.log(_FARTHEST)
+        nearest = self._nearest
+        low, high = nearest, nearest + math.log(_FARTHEST)
         # What fails somewhere fails farther off, too: of those that are known by now, none is judged again.
         known, unknown = 0, list(_deal(self.blocks, self.dealings))
         enough = POWER * len(unknown)
@@ -184,17 +196,17 @@ class Rehearsal:
             else:
                 low, known = middle, known + len(failing)
                 unknown = [each for each in unknown if each not in failing]
-        return math.exp(limit + _predictive(self.blocks) * (high - limit))
+        return math.exp(nearest + _predictive(self.blocks) * (high - nearest))
 
     def finds_range(self) -> tuple[float, float] | None:
-        """Between what that truly lies, as far as so few runs tell: at 90 %, if they lay normally."""
-        if self.finds_from is None or self.ratio is None:
+        """Between what that truly lies, as far as so few runs tell: at 90 %, also if blocks differ."""
+        if self.finds_from is None:
             return None
-        limit, free = self._limit, 3 * self.blocks - 1
-        away = (math.log(self.finds_from) - limit) / _predictive(self.blocks)
+        nearest, free = self._nearest, _SURELY_FREE * self.blocks
+        away = (math.log(self.finds_from) - nearest) / _predictive(self.blocks)
         tail = (1 - _RANGE) / 2
         least, most = (math.sqrt(free / _chi_square_quantile(share, free)) for share in (1 - tail, tail))
-        return math.exp(limit + least * away), math.exp(limit + most * away)
+        return math.exp(nearest + least * away), math.exp(nearest + most * away)
 
     def foretell(self, ratio: float) -> int | None:
         """Return how many runs a side find what is so much slower in 4 of 5 cases; None over `MOST_RUNS`."""
@@ -211,15 +223,14 @@ class Rehearsal:
         """Return what so many runs a side find, by the spread of these; None of fewer than 4."""
         if self.ratio is None or self.finds_from is None or runs < 4:
             return None
-        limit, error = self._limit, self.error
-        scale = (math.log(self.finds_from) - limit) / _far(self.runs, error)
-        return math.exp(limit + scale * _far(runs, error))
+        nearest, error = self._nearest, self.error
+        scale = (math.log(self.finds_from) - nearest) / _far(self.runs, error)
+        return math.exp(nearest + scale * _far(runs, error))
 
     @property
-    def _limit(self) -> float:
-        """The logarithm of the ratio that is allowed."""
-        ratio = None if self.ratio is None else self.asked[self.ratio][0].at_most_ratio
-        return math.log(ratio or 1.0)
+    def _nearest(self) -> float:
+        """The logarithm of what would be found if runs were alike."""
+        return math.log(self.allowed * self.lateness)
 
     def _failing(self, at: int, shift: float, dealings: Sequence[_Dealing]) -> list[_Dealing]:
         """Return the re-dealings that FAIL where gate `at` is slower by that logarithm."""
@@ -236,18 +247,22 @@ class Rehearsal:
     def _verdict(self, planted: Sequence[Values], chosen: _Dealing) -> Outcome:
         rest = [[at for at in range(4) if at not in pair] for pair in chosen]
         rows = np.arange(self.blocks)[:, None]
-        questions = [
-            Question(
-                limit,
-                getattr(gate, limit),
-                values[rows, rest].ravel().tolist(),
-                slowed[rows, [list(pair) for pair in chosen]].ravel().tolist(),
-                runs_of=gate.scenario,
-                in_blocks=True,
-                bad_runs=self.gates.bad_runs,
+        questions = []
+        for (gate, limit), values, slowed in zip(self.asked, self.values, planted, strict=True):
+            sides = values[:, rows, rest], slowed[:, rows, [list(pair) for pair in chosen]]
+            measured, in_time = ([side[end].ravel().tolist() for side in sides] for end in (0, -1))
+            questions.append(
+                Question(
+                    limit,
+                    getattr(gate, limit),
+                    measured[0],
+                    measured[1],
+                    runs_of=gate.scenario,
+                    prompt=None if measured == in_time else (in_time[0], in_time[1]),
+                    in_blocks=True,
+                    bad_runs=self.gates.bad_runs,
+                )
             )
-            for (gate, limit), values, slowed in zip(self.asked, self.values, planted, strict=True)
-        ]
         confidence = self.gates.confidence
         if self.looks == "blocks":
             return overall(outcomes_by_blocks(questions, confidence, self.blocks))
@@ -269,15 +284,20 @@ def rehearse_blocks(
         (gate, limit) for gate in gates.gates for limit in LIMITS if getattr(gate, limit) is not None
     )
     runs = list(chain.from_iterable(blocks))
-    cut = [cut_alike(runs, gate, limit)[0] for gate, limit in asked]
+    ends = [runs, without_lateness(runs)]
+    cut = [[(end, cut_alike(end, gate, limit)[0]) for end in ends] for gate, limit in asked]
 
     def figures(plant: Plant) -> tuple[Values, ...]:
         found = []
-        for (gate, limit), phases in zip(asked, cut, strict=True):
-            draw = np.random.default_rng(_SEED)
-            planted = [_plant(phases.get(id(run), run.phases[gate.phase]), plant, draw) for run in runs]
-            values = [value_of(run, gate, phase, limit) for run, phase in zip(runs, planted, strict=True)]
-            found.append(np.reshape(values, (-1, 4)))
+        for (gate, limit), both in zip(asked, cut, strict=True):
+            values = []
+            for end, phases in both:
+                draw = np.random.default_rng(_SEED)
+                planted = [_plant(phases.get(id(run), run.phases[gate.phase]), plant, draw) for run in end]
+                pairs = zip(end, planted, strict=True)
+                values.append([value_of(run, gate, phase, limit) for run, phase in pairs])
+            kept = values[:1] if values[0] == values[1] else values
+            found.append(np.reshape(kept, (len(kept), -1, 4)))
         return tuple(found)
 
     total = len(PLANTS) + 1
@@ -334,7 +354,7 @@ def _predictive(blocks: int) -> float:
     With it the chance of 4 in 5 is that over all rehearsals, by the normal approximation of the spread's
     distribution.
     """
-    free = 3 * blocks - 1
+    free = _FREE * blocks
     t, z = t_quantile(0.95, free), NormalDist().inv_cdf(POWER)
     far = known = t + z
     for _ in range(_STEPS):

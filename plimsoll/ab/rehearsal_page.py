@@ -10,6 +10,7 @@ from plimsoll.common.units import percent, seconds, significant
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _ROUND = (1.02, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.75, 2.0, 3.0, 5.0)
+_MUCH_LATE = 1.01
 _RUNS = (4, 8, 12, 16, 20, 24, 32, 40, 60, 80, 100)
 
 
@@ -21,6 +22,8 @@ def sentence_of_rehearsal(rehearsal: Rehearsal) -> str:
     if metric is None:
         return f"{here} are held to no ratio, so the table says what they find. {alarms}"
     within = f"up to {_times(rehearsal.allowed)} is within the limit"
+    if rehearsal.lateness >= _MUCH_LATE:
+        within += f", and {_times(rehearsal.lateness)} may be the load generator's own lateness"
     finds, between = rehearsal.finds_from, rehearsal.finds_range()
     if finds is None or between is None:
         nothing = f"{here} fail no slower {metric} in 4 of 5 cases: plan more runs, or longer ones"

@@ -25,13 +25,15 @@ from plimsoll.analysis.evidence.run import MeasuredRun
 from plimsoll.analysis.page.section import Table
 from plimsoll.analysis.page.shell import write_page
 from plimsoll.analysis.page.verdict import align, wrap
-from plimsoll.common.errors import SettingsError
+from plimsoll.common.errors import RunDirectoryError, SettingsError
+from plimsoll.common.files import replace_json
 from plimsoll.common.hostile import printable
 from plimsoll.common.progress import is_shown, progress_bar
 from plimsoll.common.units import counted, listed, seconds
 from plimsoll.lab.experiment.folder import ExperimentFolder
 from plimsoll.rundir.facts import RunFacts
 from plimsoll.rundir.find import open_runs, runs_folder
+from plimsoll.rundir.names import REHEARSAL_FILE
 from plimsoll.rundir.read import RunDirectory
 
 COMMAND, PAGE_FILE = "rehearse", "rehearsal.html"
@@ -44,10 +46,11 @@ _Blocks = list[list[RunDirectory]]
 class RehearsalResult:
     """What came of it: the rehearsal, or what bars every verdict on such runs, or an interruption.
 
-    `left_out` counts the runs that fill no block.
+    `target` is the site's URL (hostile). `left_out` counts the runs that fill no block.
     """
 
     directory: Path
+    target: str | None = None
     rehearsal: Rehearsal | None = None
     bars: tuple[Finding, ...] = ()
     page: Path | None = None
@@ -82,6 +85,7 @@ class RehearsalResult:
         return {
             "rehearsal": self.rehearsal and self.rehearsal.as_json(),
             "says": self.rehearsal and sentence_of_rehearsal(self.rehearsal),
+            "target": self.target,
             "findings": [finding.as_json() for finding in self.bars],
             "left_out": self.left_out,
             "directory": str(self.directory),
@@ -100,7 +104,7 @@ def carry_out(folder: ExperimentFolder, progress: bool | None) -> RehearsalResul
     if not runs.is_complete and runs.make(after_block):
         return RehearsalResult(folder.path)
     gates = read_gates(folder.path / GATES_FILE)
-    blocks, left_out = block_up(open_runs([runs_folder(folder.path)]).runs)
+    blocks, left_out = block_up(_open([folder.path]))
     return _judge(blocks, left_out, gates, lab.looks, folder.path, progress)
 
 
@@ -112,13 +116,22 @@ def rehearse_recorded(
     parsed = [gate for text in limits if (gate := parse_gate(text, problems))]
     if problems:
         raise SettingsError("\n".join(problems))
-    runs = open_runs([runs_folder(path) for path in paths]).runs
+    runs = _open(paths)
     refuse_other_sites(runs)
     blocks, left_out = block_up(runs)
     fewest = min(run.requests.count for run in chain.from_iterable(blocks))
     scenario = {"scenario": blocks[0][0].facts.scenario}
     gates = Gates.model_validate({"gates": [gate | scenario for gate in parsed or default_gates(fewest)]})
     return _judge(blocks, left_out, gates, looks, out, progress)
+
+
+def _open(paths: Sequence[Path]) -> list[RunDirectory]:
+    """Return the runs there. Raises RunDirectoryError if any cannot be read: the rest may be the better."""
+    opened = open_runs([runs_folder(path) for path in paths])
+    if opened.unreadable:
+        remedy = "Move away what does not count, or repair it."
+        raise RunDirectoryError("\n".join([*opened.unreadable, remedy]))
+    return opened.runs
 
 
 def refuse_other_sites(runs: Sequence[RunDirectory]) -> None:
@@ -189,9 +202,11 @@ def _judge(
         return RehearsalResult(out, bars=bars, left_out=left_out)
     with progress_bar("judging", "slowdowns", shown) as advance:
         rehearsal = rehearse_blocks(measured, gates, _lasted_s(blocks), looks, advance)
-    page = out / PAGE_FILE
+    page, target = out / PAGE_FILE, blocks[0][0].facts.target
     write_page(page, rehearsal_page(rehearsal))
-    return RehearsalResult(out, rehearsal, page=page, left_out=left_out)
+    result = RehearsalResult(out, target.url if target else None, rehearsal, page=page, left_out=left_out)
+    replace_json(out / REHEARSAL_FILE, result.as_json())
+    return result
 
 
 def find_bars(runs: Sequence[MeasuredRun], gates: Gates) -> list[Finding]:

@@ -47,5 +47,6 @@ RUNS_FOLDER = "runs"
 EXPERIMENT_FILE = "lab.json"
 JOURNAL_FILE = "journal.jsonl"
 ROUNDS_FILE = "precondition.jsonl"
+REHEARSAL_FILE = "rehearsal.json"
 # A folder of runs that loaded one clone at the same time holds this.
 TOGETHER_FILE = "together.json"

@@ -49,7 +49,7 @@ WORLDS: dict[str, World] = {"even": even, "skewed": skewed, "restless": restless
 def rehearse(world: World, draw: np.random.Generator, blocks: int, looks: str, dealings: int) -> Rehearsal:
     """Return a rehearsal of so many blocks of that world."""
     values = np.exp(world(draw, blocks))
-    return Rehearsal(GATES, ((GATE, "at_most_ratio"),), (values,), 60, looks, dealings=dealings)
+    return Rehearsal(GATES, ((GATE, "at_most_ratio"),), (values[None],), 60, looks, dealings=dealings)
 
 
 def fails(world: World, draw: np.random.Generator, blocks: int, looks: str, ratio: float) -> bool:

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def build_site(folder: Path) -> None:
 
 
 @contextmanager
-def serve_late() -> Iterator[int]:
+def serve_late(wait_s: Callable[[], float] = lambda: LATE_S) -> Iterator[int]:
     """Serve what has nginx answer after a while, with the file that was asked for."""
     loop = asyncio.new_event_loop()
     port = free_port()
@@ -61,7 +61,7 @@ def serve_late() -> Iterator[int]:
         found = re.search(r"^X-Path: /(.*)\r$", head, re.MULTILINE)
         path = found[1] if found else ""
         path = f"{path}index.html" if path.endswith("/") or not path else path
-        await asyncio.sleep(LATE_S)
+        await asyncio.sleep(wait_s())
         writer.write(
             f"HTTP/1.0 200 OK\r\nX-Accel-Redirect: /.in-time/{path}\r\nContent-Length: 0\r\n\r\n".encode()
         )

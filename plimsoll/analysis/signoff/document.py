@@ -16,6 +16,7 @@ from plimsoll.analysis.evidence.sides import open_sides
 from plimsoll.analysis.page.against_log import hold_against_log
 from plimsoll.analysis.signoff.page import SignoffFacts, signoff_page
 from plimsoll.analysis.signoff.pdf import PrintingError, UnreadablePdfError, has_on_each_page, print_pdf
+from plimsoll.analysis.signoff.rehearsed import find_rehearsal
 from plimsoll.analysis.signoff.same_pages import PageComparison, find_page_findings, read_page_comparison
 from plimsoll.analysis.signoff.seal import (
     DATA,
@@ -102,6 +103,7 @@ def write_signoff(options: SignOffOptions, bar: Bar = lambda *_: nullcontext(lam
             bytes=total_bytes(files),
             signed=options.key is not None,
             same=same,
+            rehearsed=find_rehearsal(found.baseline.runs),
         )
         (folder / PAGE).write_text(signoff_page(found, document, held), encoding="utf-8", newline="\n")
         without_pdf = _print_page(folder, scratch, document.sums_sha256)

@@ -54,8 +54,10 @@ class FirstPage:
     signers: list[str]
 
 
-def first_page(found: Comparison, signers: Sequence[str], evidence: str) -> FirstPage:
-    """Return the first page; `evidence` says how much raw data there is."""
+def first_page(
+    found: Comparison, signers: Sequence[str], evidence: str, rehearsed: str | None = None
+) -> FirstPage:
+    """Return the first page; `evidence` says how much raw data there is, `rehearsed` what was promised."""
     judged = sorted(found.judged, key=lambda each: _WORST_FIRST.index(each.verdict.outcome))
     doubts = list(_list_doubts(found.findings))
     more_signers = _LEAST_SIGNERS < len(signers) <= _MOST_SIGNERS
@@ -63,7 +65,7 @@ def first_page(found: Comparison, signers: Sequence[str], evidence: str) -> Firs
     room = max(_MOST_LIMITS - taken, _LEAST_LIMITS)
     return FirstPage(
         headline=verdict_headline(found.candidate.name, found.outcomes),
-        facts=[(name, clip(text, _LONGEST_FACT)) for name, text in _list_facts(found, evidence)],
+        facts=[(name, clip(text, _LONGEST_FACT)) for name, text in _list_facts(found, evidence, rehearsed)],
         limits=[limit_in_words(each, found) for each in judged[:room]],
         further_limits=_describe_further(judged[room:]),
         doubts=doubts,
@@ -128,7 +130,7 @@ def _describe_ratio(at_most: float, baseline: str, is_time: bool) -> str:
     return f"At most {significant(at_most)} times as {much} as on {baseline}."
 
 
-def _list_facts(found: Comparison, evidence: str) -> Iterator[tuple[str, str]]:
+def _list_facts(found: Comparison, evidence: str, rehearsed: str | None) -> Iterator[tuple[str, str]]:
     sides = (found.baseline, found.candidate)
     runs = [run for side in sides for run in side.runs]
     yield "Compared", f"{found.candidate.name}, the candidate, with {found.baseline.name}, the baseline."
@@ -139,6 +141,8 @@ def _list_facts(found: Comparison, evidence: str) -> Iterator[tuple[str, str]]:
     failed = sum(run.phases[WHOLE].failures for run in runs)
     of_them = f"{failed:,} of them failed" if failed else "none failed"
     yield "Requests", f"{requests:,} measured; {of_them}."
+    if rehearsed:
+        yield "Rehearsed", rehearsed
     yield "Evidence", evidence
 
 

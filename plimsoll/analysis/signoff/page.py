@@ -46,6 +46,7 @@ class SignoffFacts:
     bytes: int
     signed: bool
     same: PageComparison | None = None
+    rehearsed: str | None = None
 
 
 def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldRun] = ()) -> str:
@@ -53,7 +54,8 @@ def signoff_page(found: Comparison, document: SignoffFacts, held: Sequence[HeldR
     chart = against_log_chart(held)
     evidence = f"{counted(document.files, 'file')} of raw data, {counted(document.bytes, 'byte')}"
     pages = f" By a comparison of pages, {document.same.sentence}." if document.same else ""
-    first = first_page(found, document.signers, f"{evidence}; every page bears their sum at its foot.{pages}")
+    evidence_text = f"{evidence}; every page bears their sum at its foot.{pages}"
+    first = first_page(found, document.signers, evidence_text, document.rehearsed)
     return render_page(
         "signoff.html",
         [*comparison_charts(found), *([chart] if chart else [])],

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from plimsoll.analysis.compare.gates import Gate, Gates, Limit
 from plimsoll.analysis.statistics.requests import KeptRequests
 from plimsoll.cli import main
 from tests.support.comparable import instant, write_blocks
-from tests.support.rundir import change, records, write_run
+from tests.support.rundir import change, change_records, records, write_run
 from tests.unit.ab.test_trial import LOG
 
 GATE = Gate(scenario="replay", metric="p99.9", at_most_ratio=1.1)
@@ -71,7 +72,7 @@ def rehearsal(blocks: int, apart: float = 0.1, *, looks: str = "blocks", gates: 
     values = np.exp(np.random.default_rng(7).normal(0, apart, (blocks, 4)))
     both: tuple[tuple[Gate, Limit], ...] = ((GATE, "at_most_ratio"), (NO_ERRORS, "at_most_more"))
     asked = both[:gates]
-    figures = (values, np.zeros((blocks, 4)))[:gates]
+    figures = (values[None], np.zeros((1, blocks, 4)))[:gates]
     return Rehearsal(Gates(gates=[gate for gate, _ in asked]), asked, figures, 300, looks, dealings=100)
 
 
@@ -108,6 +109,18 @@ def test_the_range_holds_the_figure() -> None:
     between = one.finds_range()
     assert between is not None
     assert 1.1 < between[0] < (one.finds_from or 0) < between[1]
+
+
+def test_lateness_is_judged_at_both_ends() -> None:
+    in_time = rehearsal(4, apart=0.02)
+    (values,) = in_time.values
+    late = replace(in_time, values=(np.concatenate([1.15 * values, values]),))
+    assert late.judge(late.values) == {"FAIL": 0, "PASS": 0, "INCONCLUSIVE": 1}
+    assert late.judge((1.5 * late.values[0],))["FAIL"] == 1
+    assert late.finds_from == pytest.approx(1.15 * (in_time.finds_from or 0), rel=0.01)
+    assert "within the limit, and × 1.15 may be the load generator's own lateness." in (
+        sentence_of_rehearsal(late)
+    )
 
 
 def test_the_sentence() -> None:
@@ -156,6 +169,26 @@ def test_existing_runs_are_rehearsed(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "rehearsal.html").read_text()
     assert "What more runs would find" in page
     assert found["says"] in page
+    assert json.loads((tmp_path / "out" / "rehearsal.json").read_text()) == found
+
+
+def test_runs_that_were_sent_late_pass_nothing(tmp_path: Path) -> None:
+    for run in write_recorded(tmp_path / "runs", 8).iterdir():
+        change_records(run, lag_us=1500, late_us=1500)
+    told = rehearse(tmp_path, "--from", tmp_path / "runs", "--gate", "p99:1.2x", "--json")
+    found = json.loads(told.output)["rehearsal"]
+    assert found["lateness"] > 1.2
+    assert found["planted"][0]["shares"]["PASS"] == 0
+    assert found["planted"][-1]["shares"]["FAIL"] == 1
+
+
+def test_a_run_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    runs = write_recorded(tmp_path / "runs", 9)
+    (runs / "sata-3" / "run.json").write_text("{")
+    told = rehearse(tmp_path, "--from", runs, "--gate", "p99:1.2x")
+    assert told.exit_code == 2, told.output
+    assert "sata-3" in told.output
+    assert "Move away what does not count, or repair it." in told.output
 
 
 def test_a_killed_run_bars_a_verdict(tmp_path: Path) -> None:

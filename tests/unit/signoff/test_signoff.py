@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +47,29 @@ def test_verdicts(tmp_path: Path, what: str, ratio: float, code: int, verdict: s
     assert result.stdout.endswith(f"document: {out}/signoff.html\n")
     assert f'<span class="verdict {verdict}">{verdict}</span>' in page_of(out)
     assert json.loads((out / "signoff.json").read_text())["comparison"]["verdict"] == verdict
+
+
+def test_the_first_page_quotes_a_rehearsal_in_the_folder_or_beside_it_of_the_same_site(
+    tmp_path: Path,
+) -> None:
+    experiment = write_both(tmp_path / "experiment")
+    for run in (experiment / "runs").iterdir():
+        change(run, target={"url": "http://10.0.0.5"})
+    beside = tmp_path / "rehearse-1" / "rehearsal.json"
+    beside.parent.mkdir()
+    for place, target, is_quoted in (
+        (beside, "http://10.0.0.9", False),
+        (beside, "http://10.0.0.5", True),
+        (experiment / "rehearsal.json", None, True),
+    ):
+        place.write_text(json.dumps({"says": f"Here, <b>{target} is found.", "target": target}))
+        sign_off_in(tmp_path)
+        assert (f"Here, &lt;b&gt;{target} is found." in visible_words(tmp_path / "signed")) == is_quoted, (
+            place
+        )
+        shutil.rmtree(tmp_path / "signed")
+    place.write_text("[]")
+    assert sign_off_in(tmp_path).exit_code == 0
 
 
 def test_without_a_browser_it_says_so_and_writes_the_rest(tmp_path: Path) -> None:
