@@ -58,7 +58,9 @@ _OPEN_FILES = 131_072
 _EXAMPLES = """examples:
   make peers                                  everything, about 90 minutes, and docs/peers.md
   make peers WRK2=../wrk2                     the same with wrk2, built from its source
-  benchmarks/run --only max --rounds 3       one case
+  benchmarks/run --only max --rounds 3       one case; writes no document
+  benchmarks/run --only max --document docs/peers.md
+                                              one case, and the page with the last figures of all others
   benchmarks/run --quick                     a few minutes, to see that all works; writes no document
   benchmarks/run --only max --against ../parent/bin/replay
                                               two builds of bin/replay in turns; writes no document
@@ -95,16 +97,15 @@ def _main(args: argparse.Namespace) -> int:
         path = folder / f"{name}.json"
         path.write_text(json.dumps(result.to_json(), indent=1) + "\n")
         say(f"{name}: done; everything raw is in {os.path.relpath(path)}")
-    if folder != RESULTS:
-        results = [_read(folder, name) for name in names]
-    else:
-        results = [_read(folder, name) for name in CASES if (folder / f"{name}.json").exists()]
-        DOCUMENT.parent.mkdir(exist_ok=True)
-        DOCUMENT.write_text(document(results, DOCUMENT.read_text() if DOCUMENT.exists() else None))
-        say(f"written: {os.path.relpath(DOCUMENT)}")
-    mine = [result for result in results if result.case in names]
-    print(plain(mine), end="")
-    return 0 if all(result.all_reached() for result in mine) else 1
+    if args.document:
+        known = [_read(folder, name) for name in CASES if (folder / f"{name}.json").exists()]
+        args.document.write_text(
+            document(known, args.document.read_text() if args.document.exists() else None)
+        )
+        say(f"written: {os.path.relpath(args.document)}")
+    results = [_read(folder, name) for name in names]
+    print(plain(results), end="")
+    return 0 if all(result.all_reached() for result in results) else 1
 
 
 def _run_case(name: str, plan: BenchmarkPlan, peers: dict[str, Installed]) -> Result:
@@ -190,8 +191,18 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--wrk2", type=_source, metavar="DIR", help="the source of wrk2, which is in no package registry"
     )
+    parser.add_argument(
+        "--document",
+        type=Path,
+        metavar="FILE",
+        help="the page to write (default: docs/peers.md, of all cases only)",
+    )
     parser.add_argument("--install-only", action="store_true", help="get the peers and stop")
     args = parser.parse_args(argv)
+    if args.document and (args.quick or args.against):
+        parser.error("--document: what --quick or --against measures goes into no document")
+    if not (args.only or args.quick or args.against):
+        args.document = args.document or DOCUMENT
     args.rounds = args.rounds or (1 if args.quick else 5)
     SCRATCH.mkdir(parents=True, exist_ok=True)
     return args

@@ -26,6 +26,8 @@ from plimsoll.scenarios.running.settings import (
 if TYPE_CHECKING:
     from plimsoll.scenarios.xenforo.installer import Pages
 
+MOST_PAGES = 10_000  # that visitors choose from: each of them holds the list
+
 # The file of pages that comes with Plimsoll.
 STAND_IN = Path(__file__).parent / "xenforo" / "stand-in.yml"
 
@@ -202,6 +204,7 @@ class VisitorsSettings(ScenarioSettings):
             lambda its: its.pages_per_visit == 1 and its.model != "ramping-vus",
             "a visit of one page has no pause: raise --pages-per-visit",
         ),
+        ("max_pages", lambda its: its.pages, "the file of pages lists them all: remove --pages"),
         *(
             (key, lambda its: its.no_files, "no images are requested: remove --no-files")
             for key in ("viewport_px", "pixel_ratio")
@@ -222,10 +225,10 @@ class VisitorsSettings(ScenarioSettings):
     pages_per_visit: int = Field(3, ge=1, le=1000, description="Pages in one visit.")
     think_s: float = Field(2.0, ge=0, le=3600, description="Mean seconds between two pages.")
     pages: Path | None = Field(
-        None, description="File with one path or address per line; default: pages that the site links to."
+        None, description="File with one path or address per line, all read; default: what the site links to."
     )
     max_pages: int = Field(
-        200, ge=1, le=10_000, description="Largest number of pages to look for on the site."
+        200, ge=1, le=MOST_PAGES, description="Largest number of pages to look for on the site."
     )
     skew: float = Field(
         1.0, ge=0, le=5, description="Page i is read in proportion to 1/i^skew; 0: all equally."

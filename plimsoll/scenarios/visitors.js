@@ -74,15 +74,15 @@ function usualIcon() {
 }
 
 function pagesOfSite() {
-  const pages = new Pages(site, settings.max_pages);
   if (listed !== null) {
-    listed
-      .split('\n')
-      .filter((line) => line.trim() && !line.startsWith('#'))
-      .forEach((line) => pages.add(line));
-    if (pages.list.length === 0) exec.test.abort('the file of pages lists no page of the target');
-    return pages.list;
+    const lines = listed.split('\n').filter((line) => line.trim() && !line.startsWith('#'));
+    const addresses = lines.map((line) => site.resolve(line));
+    if (addresses.length === 0) exec.test.abort('the file of pages lists no page');
+    if (addresses.includes(null))
+      exec.test.abort(`the file of pages: not on the target: ${lines[addresses.indexOf(null)]}`);
+    return addresses;
   }
+  const pages = new Pages(site, settings.max_pages);
   pages.add(site.front);
   const front = follow(site.front, 'discovery', '0');
   if (front.status !== 200) exec.test.abort(`front page: ${unfit(front)}: ${site.front}`);

@@ -1,5 +1,6 @@
 """Visitors who read pages with all their files, at a rate or ramping up: visitors.js on k6."""
 
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from plimsoll.scenarios.k6.run import Job, Progress, Say, k6_hosts, run_k6
 from plimsoll.scenarios.running.access import ACCESS_FILES, read_access, script_access
 from plimsoll.scenarios.running.session import build_facts, run_directory
 from plimsoll.scenarios.running.settings import origin
-from plimsoll.scenarios.settings import Stage, VisitorsSettings, parse_stages
+from plimsoll.scenarios.settings import MOST_PAGES, Stage, VisitorsSettings, parse_stages
 
 ABOUT = {
     "does": "lets up to thousands of visitors read pages with all their files, at a rate or ramping up (k6)",
@@ -109,19 +110,36 @@ def check_pages(path: Path, target: str) -> None:
         raise SettingsError(f"--pages: {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"--pages: {path} is not UTF-8 text") from None
-    problems, count = [], 0
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        count += 1
-        if line.startswith("/") and not line.startswith("//"):
-            continue
-        if urlsplit(line).scheme not in ("http", "https") or origin(line) != origin(target):
-            problems.append(f"--pages: {path}:{number}: is neither a path (/…) nor an address on {target}")
-    if not count:
+    listed = [
+        (number, line.strip())
+        for number, line in enumerate(lines, 1)
+        if line.strip() and not line.startswith("#")
+    ]
+    problems = [
+        f"--pages: {path}:{number}: is neither a path (/…) nor an address on {target}"
+        for number, line in listed
+        if not _is_on(target, line)
+    ]
+    if not listed:
         problems.append(f"--pages: {path} lists no page: write one path per line")
+    if len(listed) > MOST_PAGES:
+        problems.append(f"--pages: {path} lists {len(listed):,} pages: shorten it to {MOST_PAGES:,}")
     if problems:
         raise SettingsError("\n".join(problems[:20]))
+
+
+def _is_on(target: str, page: str) -> bool:
+    if re.search(r"[\x00-\x20\\]", page):
+        return False
+    if page.startswith("/") and not page.startswith("//"):
+        return True
+    try:
+        parts = urlsplit(page)
+        return (
+            parts.scheme in ("http", "https") and "@" not in parts.netloc and origin(page) == origin(target)
+        )
+    except ValueError:  # a port that is none, half an IPv6 address
+        return False
 
 
 def _facts(settings: VisitorsSettings, version: str) -> RunFacts:

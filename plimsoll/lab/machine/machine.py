@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import shlex
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ import asyncssh
 from plimsoll.common.ssh import Access, connect_options, connect_trouble
 from plimsoll.lab.errors import MachineError
 from plimsoll.lab.machine.process import (
+    Channel,
     CommandResult,
     GuardedProcess,
     Process,
@@ -91,14 +93,10 @@ class WrappedMachine:
         """Leave the machine open."""
 
 
-class LocalMachine:
-    """A Machine: this one."""
+class _Guarding(ABC):
+    """What machines have in common that run commands under a guard."""
 
-    def __init__(self, name: str = "local", become: bool = False) -> None:
-        """`become`: run commands as root, by `sudo -n`."""
-        self.name, self._become = name, become
-        self._channels: list[_LocalChannel] = []
-        self._processes: list[GuardedProcess] = []
+    name: str
 
     async def run(
         self,
@@ -111,6 +109,19 @@ class LocalMachine:
         """Run `command` to its end. Raises MachineError."""
         channel = await self._channel(command, None if stdin is None else len(stdin))
         return await run_guarded(self.name, command, channel, stdin, timeout_s, check)
+
+    @abstractmethod
+    async def _channel(self, command: Sequence[str], stdin_bytes: int | None) -> Channel: ...
+
+
+class LocalMachine(_Guarding):
+    """A Machine: this one."""
+
+    def __init__(self, name: str = "local", become: bool = False) -> None:
+        """`become`: run commands as root, by `sudo -n`."""
+        self.name, self._become = name, become
+        self._channels: list[_LocalChannel] = []
+        self._processes: list[GuardedProcess] = []
 
     async def start(self, command: Sequence[str]) -> Process:
         """Start `command`. Raises MachineError."""
@@ -178,7 +189,7 @@ class _LocalChannel:
         self._input.close()
 
 
-class SshMachine:
+class SshMachine(_Guarding):
     """A Machine: another one. It connects when it is first asked for something, and again after a break."""
 
     def __init__(
@@ -189,18 +200,6 @@ class SshMachine:
         self._access, self._become, self._timeout_s = access, become, connect_timeout_s
         self._connection: asyncssh.SSHClientConnection | None = None
         self._connecting = asyncio.Lock()
-
-    async def run(
-        self,
-        command: Sequence[str],
-        *,
-        stdin: bytes | None = None,
-        timeout_s: float = 60.0,
-        check: bool = True,
-    ) -> CommandResult:
-        """Run `command` to its end. Raises MachineError."""
-        channel = await self._channel(command, None if stdin is None else len(stdin))
-        return await run_guarded(self.name, command, channel, stdin, timeout_s, check)
 
     async def start(self, command: Sequence[str]) -> Process:
         """Start `command`. Raises MachineError."""

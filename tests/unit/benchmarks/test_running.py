@@ -4,16 +4,19 @@ import os
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks import installing, versions
+from benchmarks import main as program
 from benchmarks.background import background, first_line
 from benchmarks.case_users import too_many
 from benchmarks.main import main
 from benchmarks.measure import Finished, RunFailedError, complaint, pinned, run
 from benchmarks.memory import high_water_bytes, max_rss_bytes
 from benchmarks.plan import BenchmarkPlan
+from benchmarks.result import Goal, Result
 from benchmarks.versions import pinned_in, version_in
 
 
@@ -121,6 +124,7 @@ def test_versions() -> None:
         ["--unknown"],
         ["--against", "/no/replay"],
         ["--wrk2", "/no/wrk2"],
+        ["--quick", "--document", "peers.md"],
     ],
 )
 def test_wrong_usage_ends_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,6 +139,31 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert ended.value.code == 0
     assert "examples:" in capsys.readouterr().out
+
+
+WRITTEN = [
+    ("all cases", [], ["page.md"]),
+    ("one case", ["--only", "one"], []),
+    ("all of them, but quickly", ["--quick"], []),
+    ("one case, and a page that was asked for", ["--only", "one", "--document", "mine.md"], ["mine.md"]),
+]
+
+
+@pytest.mark.parametrize(("why", "argv", "pages"), WRITTEN, ids=[row[0] for row in WRITTEN])
+def test_only_a_whole_run_writes_the_page_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str, argv: list[str], pages: list[str]
+) -> None:
+    def case(name: str) -> object:
+        return SimpleNamespace(
+            NEEDS=(), run_case=lambda _: Result(name, name, "", [Goal("speed", "2 ×", "≥ 1 ×", True)])
+        )
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(program, "CASES", {name: case(name) for name in ("one", "two")})
+    monkeypatch.setattr(program, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(program, "DOCUMENT", tmp_path / "page.md")
+    assert program.main(argv) == 0
+    assert [path.name for path in tmp_path.glob("*.md")] == pages, why
 
 
 # Installing: a peer that cannot be had is named with the reason, and the others go on.

@@ -391,6 +391,12 @@ PAGES = [
     ("another host without a scheme", "//elsewhere.example/\n", ":1: is neither"),
     ("another port", "http://127.0.0.1:81/\n", ":1: is neither"),
     ("a bare word", "about\n", ":1: is neither"),
+    ("a path with a space in it", "/a b\n", ":1: is neither"),
+    ("somebody's name before the host", "http://me@127.0.0.1/\n", ":1: is neither"),
+    ("a port that is none", "http://127.0.0.1:99999/\n", ":1: is neither"),
+    ("half an address", "http://[::1/\n", ":1: is neither"),
+    ("as many as there may be", "/\n" * 10_000, None),
+    ("one more", "/\n" * 10_001, "lists 10,001 pages: shorten it to 10,000"),
     ("nothing", "# none\n", "lists no page"),
 ]
 
