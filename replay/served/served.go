@@ -23,7 +23,8 @@ var weights = [...]uint8{Unknown: 0, Pass: 1, Miss: 2, Expired: 3, Hit: 4}
 // Headers take the headers of one answer. The zero value has taken none.
 type Headers struct{ said, guessed By }
 
-// By returns what answered by all that was taken. An Age counts where nothing else says it.
+// By returns what answered by all that was taken. An Age, and a Varnish that had nothing, count where nothing else says
+// it: whether Varnish looked for it or let it pass, its number does not tell.
 func (h Headers) By() By {
 	if h.said == Unknown {
 		return h.guessed
@@ -40,8 +41,13 @@ func Take[Text string | []byte](h *Headers, name, value Text) {
 			h.guessed = Hit
 		}
 	case len("X-Varnish"):
-		if is(name, "x-varnish") {
-			h.add(byTransactions(value))
+		if !is(name, "x-varnish") {
+			return
+		}
+		if by := byTransactions(value); by == Hit {
+			h.add(Hit)
+		} else if h.guessed == Unknown {
+			h.guessed = by
 		}
 	case len("X-Cache"), len("Cache-Status"), len("X-Proxy-Cache"), len("X-Cache-Status"), len("CF-Cache-Status"):
 		if is(name, "x-cache") || is(name, "cache-status") || is(name, "x-proxy-cache") || is(name, "x-cache-status") ||

@@ -47,6 +47,8 @@ func TestHeaders(t *testing.T) {
 		{"Azure may not", "learn.microsoft.com, Front Door", "X-Cache: CONFIG_NOCACHE", Pass},
 		{"Varnish had what 65539 fetched", "varnish-cache.org, X-Varnish", "X-Varnish: 32770 65539\nAge: 3", Hit},
 		{"Varnish fetched it", "varnish-cache.org, X-Varnish", "X-Varnish: 65539\nAge: 0", Miss},
+		{"its configuration says that it let it pass", "", "X-Cache: PASS\nX-Varnish: 65539\nAge: 0", Pass},
+		{"what it fetched was somewhere for a minute", "", "X-Varnish: 65539\nAge: 60", Hit},
 		{"no numbers", "", "X-Varnish: one two", Unknown},
 		{"none", "", "X-Varnish:", Unknown},
 		{"it was somewhere for a minute", "RFC 9111, 5.1", "Age: 60", Hit},
