@@ -111,8 +111,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _copy_with_toys(folder: Path) -> Path:
     """Return `folder` with a copy of this checkout in it that has the toys, and nothing else that is new."""
-    shutil.copytree(ROOT / "plimsoll", folder / "plimsoll")
-    shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("node_modules"))
+    passing = "*.pyc.*"  # what another Python writes, and renames when it is whole
+    for name in ("plimsoll", "tools"):
+        left_out = shutil.ignore_patterns("node_modules", passing)
+        shutil.copytree(ROOT / name, folder / name, ignore=left_out)
     for name in ("tests", "docs", "replay", "bin"):
         (folder / name).symlink_to(ROOT / name)
     for name, place, line, last in _FILES:
