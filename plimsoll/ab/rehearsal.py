@@ -33,8 +33,8 @@ _STEPS = 12  # of the search for what is found in 4 of 5 cases
 _FARTHEST = 20.0  # times the limit
 _RANGE = 0.9
 # Degrees of freedom of a block of four: three where runs lie normally, as far apart in each block. In the
-# mean over such worlds and harder ones the promise takes two, and the range, which is to hold in them, one.
-_FREE, _SURELY_FREE = 2, 1
+# mean over such worlds and harder ones the promise takes two; the range, which is to hold in each, fewer.
+_FREE, _SURELY_FREE = 2, 0.75
 
 _Dealing = list[tuple[int, int]]  # which two of each block play the candidate
 Plant = Callable[[KeptRequests, np.random.Generator], KeptRequests]
@@ -362,7 +362,7 @@ def _predictive(blocks: int) -> float:
     return far / known
 
 
-def _chi_square_quantile(share: float, free: int) -> float:
+def _chi_square_quantile(share: float, free: float) -> float:
     """Return the quantile of χ², by Wilson and Hilferty's approximation (PNAS 17, 1931)."""
     part = 2 / (9 * free)
     return free * float(1 - part + NormalDist().inv_cdf(share) * math.sqrt(part)) ** 3

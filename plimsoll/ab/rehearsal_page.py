@@ -49,7 +49,7 @@ def plants_table(rehearsal: Rehearsal) -> Table:
             f"Into two runs of each four, over {rehearsal.dealings} re-dealings of the runs, judged by these "
             "limits: " + ", ".join(rehearsal.limits) + "."
         ),
-        columns=["planted", "FAIL", "PASS", "undecided"],
+        columns=["planted", "FAIL", "PASS", "neither"],
         rows=[
             Row(each.what, [percent(each.shares[kind], 2) for kind in ("FAIL", "PASS", "INCONCLUSIVE")])
             for each in rehearsal.found
@@ -68,8 +68,11 @@ def runs_table(rehearsal: Rehearsal) -> Table | None:
         return None
     return Table(
         title="Other numbers of runs",
-        caption="Foretold from how far apart the runs of a block lie. Longer runs lie closer together.",
-        columns=["runs a side", "takes", "found in 4 of 5 cases"],
+        caption=(
+            "What they find in 4 of 5 cases, foretold from how far apart the runs of a block lie. Longer "
+            "runs lie closer together."
+        ),
+        columns=["runs a side", "takes", "finds"],
         rows=rows,
     )
 

@@ -70,8 +70,10 @@ def serve_late(wait_s: Callable[[], float] = lambda: LATE_S) -> Iterator[int]:
 
     loop.run_until_complete(asyncio.start_server(answer, "127.0.0.1", port))
     threading.Thread(target=loop.run_forever, daemon=True).start()
-    yield port
-    loop.call_soon_threadsafe(loop.stop)
+    try:
+        yield port
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
 
 
 @contextmanager
@@ -94,9 +96,11 @@ def serve_nginx(site: Path, share: int, late: int) -> Iterator[str]:
             )
         )
         with subprocess.Popen([need("nginx"), "-c", str(config)], stderr=subprocess.DEVNULL) as nginx:
-            wait_for("nginx", lambda: listens(port))
-            yield f"http://127.0.0.1:{port}"
-            nginx.terminate()
+            try:
+                wait_for("nginx", lambda: listens(port))
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                nginx.terminate()
 
 
 def make_try(kind: str, out: Path, late: int, site: Path, further: list[str]) -> dict[str, object]:
