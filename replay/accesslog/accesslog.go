@@ -76,8 +76,9 @@ type program struct {
 	strictHosts  bool
 	vhostIsLabel bool   // %v names a router, a balancer or a bucket, not the host that was asked for
 	lastVHost    bool   // of several %v the last one is the host that was asked for
-	zeroStatus   bool   // status 0 is a request that was given up, not a mistake
+	zeroStatus   bool   // a status of 0 or -1, in W3C's logs also none, is a request that was given up, not a mistake
 	namesFields  bool   // comments of the log name its fields
+	method       string // of requests in a log that has none; "": they stay without
 	hasBodies    bool   // some field is the body of the request
 	clientKey    string // in JSON: the key whose client takes precedence; "" for none
 }
@@ -117,8 +118,8 @@ func (f *Format) RefererEscape() formats.Escape {
 // TargetEscape returns how the server escaped the request target. It differs from Escape where a server marks only
 // header fields, as IIS does with its plus signs.
 func (f *Format) TargetEscape() formats.Escape {
-	if f.escape == formats.EscapeBackslash {
-		return formats.EscapeBackslash
+	if f.escape == formats.EscapeBackslash || f.escape == formats.EscapeHash {
+		return f.escape
 	}
 	return formats.EscapeNone
 }

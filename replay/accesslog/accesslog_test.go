@@ -400,6 +400,7 @@ func TestUnescape(t *testing.T) {
 		{"a plus sign is a space to IIS", formats.EscapePlus, "Mozilla/5.0+(Windows+NT)", "Mozilla/5.0 (Windows NT)"},
 		{"CloudFront escapes as in URLs", formats.EscapePercent, "Mozilla/5.0%20(X)%", "Mozilla/5.0 (X)%"},
 		{"CloudFront escapes some fields twice", formats.EscapePercent, "a%2520b", "a b"},
+		{"HAProxy escapes quotes and hashes", formats.EscapeHash, "/a?b=#22#23#zz#2", `/a?b="##zz#2`},
 		{"nothing was escaped", formats.EscapeNone, `\x22+%20`, `\x22+%20`},
 	} {
 		if got := string(Unescape([]byte("+"), []byte(c.in), c.style)); got != "+"+c.out {

@@ -58,10 +58,16 @@ func Detect(lines [][]byte, strict bool) (*Format, []Trial, error) {
 		}
 		return f, trials, err
 	}
-	if label, _ := lookalike(lines); label == "" {
+	if _, log := lookalike(lines); log == "" {
 		if f := detectBehindPrefix(lines, strict); f != nil {
 			return f, trials, nil
 		}
+	} else if f, err := Compile(Spec{Log: log, StrictHosts: strict}); err != nil || f.namesSites(lines) {
+		return f, trials, err
+	}
+	if g, f := guessFrom(lines); f != nil && g.isNginx {
+		f, err := Compile(Spec{Log: g.log, StrictHosts: strict})
+		return f, trials, err
 	}
 	return nil, trials, detectionError(lines, trials, lastFields(bytes.Join(all, []byte{'\n'})), strict)
 }
@@ -127,7 +133,7 @@ func detectionError(lines [][]byte, trials []Trial, fields []byte, strict bool) 
 		tried = fmt.Sprintf("first %d lines", len(lines))
 	}
 	why := fmt.Sprintf("tried %d presets on its %s: %s", len(trials), tried, strings.Join(read, ", "))
-	if lacks := missingFields(strings.Fields(string(bytes.TrimPrefix(fields, []byte(fieldsPrefix))))); fields != nil && lacks != "" {
+	if lacks := missingFields(fields); fields != nil && lacks != "" {
 		return fmt.Errorf("%w (%s). Its %s line %s: have the server log date, time, c-ip, cs-method and cs-uri-stem",
 			ErrUnknownFormat, why, fieldsPrefix, lacks)
 	}
@@ -146,22 +152,43 @@ func detectionError(lines [][]byte, trials []Trial, fields []byte, strict bool) 
 		ErrUnknownFormat, why, fieldsPrefix, trials[slices.IndexFunc(trials, func(t Trial) bool { return t.Name == "W3C" })].Failed)
 }
 
+// lookalike returns the format without a name that reads the most of the lines, if it reads more than half.
 func lookalike(lines [][]byte) (label, log string) {
-	best := 0
+	var best Trial
 	for _, l := range formats.Unnamed {
-		if !l.IsSuggested {
+		if !l.IsDetected {
 			continue
 		}
 		f, err := Compile(Spec{Log: l.Log, StrictHosts: true})
 		if err != nil {
 			continue
 		}
-		if t := f.try(lines); t.Valid*2 > len(lines) && t.Valid > best {
-			label, log, best = l.Label, l.Log, t.Valid
+		if t := f.try(lines); t.Valid*2 > len(lines) && (t.Valid > best.Valid || t.Valid == best.Valid && t.Fields > best.Fields) {
+			label, log, best = l.Label, l.Log, t
 		}
 	}
 	return label, log
 }
+
+// namesSites reports whether the virtual hosts that a format reads look like those of sites, in most of the lines, and not
+// like the names of machines; a format without virtual hosts passes.
+func (f *Format) namesSites(lines [][]byte) bool {
+	with, without := 0, 0
+	var r Request
+	for _, line := range lines {
+		if f.Parse(line, &r) == nil && r.VHost != nil {
+			if hostWord.Match(r.VHost) {
+				with++
+			} else {
+				without++
+			}
+		}
+	}
+	return with >= without
+}
+
+// protocolMark is what a request line ends with, and hardly anything else in a log has.
+var protocolMark = []byte(" HTTP/")
 
 // doubt says what speaks against the format in a line that it reads: a host that is not a host name, a client that
 // is not an address although an address follows; "" where nothing does.
@@ -174,6 +201,9 @@ func (f *Format) doubt(line []byte, r *Request) string {
 	}
 	if host, _ := cutPort(r.VHost); r.VHost != nil && !isHostName(host) {
 		return "%v is not a host name: " + quoted(r.VHost)
+	}
+	if r.Method == nil && strings.Contains(f.log, "%r") && !bytes.Contains(r.Target, protocolMark) && bytes.Contains(line, protocolMark) {
+		return "%r is not where the request is: " + quoted(r.Target)
 	}
 	if n := len(f.ops); n > 0 && f.ops[n-1].kind == opBytes && f.ops[n-1].toEnd && r.Bytes == 0 {
 		last := trimSpace(line[bytes.LastIndexByte(line, ' ')+1:])

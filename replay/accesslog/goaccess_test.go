@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll/replay/accesslog/formats"
 )
 
 // The tests in this file hold the package against the real goaccess: Debian 12's 1.7. Later versions, 1.11 among them,
@@ -216,6 +218,10 @@ func asGoaccess(preset string) Spec {
 		return Spec{Log: `%^ %^ %^ %v %^: %x.%^ %~%L %h %^/%s %b %m %U`, Date: "%s", Time: "%s"}
 	case "W3C": // goaccess does not read the log's #Fields
 		return Spec{Log: `%d %t %^ %m %U %q %^ %^ %h %u %R %s %^ %^ %L`, Date: "%Y-%m-%d", Time: "%H:%M:%S"}
+	}
+	known := strings.Fields("COMBINED VCOMBINED COMMON VCOMMON CLOUDFRONT CLOUDSTORAGE AWSELB AWSALB AWSS3 CADDY TRAEFIKCLF")
+	if f, _ := formats.Find(preset); !slices.Contains(known, preset) {
+		return Spec{Log: f.Log, Date: f.Date, Time: f.Time}
 	}
 	return Spec{Log: preset}
 }

@@ -31,6 +31,20 @@ func (f *Format) bracketedHost(o *op, line []byte, pos int, r *Request) (next in
 	return end, f.host(trimSpace(line[pos:min(end, len(line))]), r)
 }
 
+// bareIPv6 returns the length of the IPv6 address without brackets, 2001:db8::1:33317, that b begins with, before a port;
+// 0 for none. HAProxy writes it so.
+func bareIPv6(b []byte) int {
+	end := bytes.IndexByte(b, ' ')
+	if end < 0 {
+		return 0
+	}
+	last := bytes.LastIndexByte(b[:end], ':')
+	if last <= 0 || bytes.IndexByte(b, ':') == last || !isIPv6(b[:last]) {
+		return 0
+	}
+	return last
+}
+
 // forwarded takes the client from X-Forwarded-For: the first valid address. Where the format has a delimiter after
 // the field that does not separate addresses, the field ends there; else it ends with the last address.
 func (f *Format) forwarded(o *op, line []byte, pos int, r *Request) (next int, why string) {

@@ -102,6 +102,10 @@ func (f *Format) finish(line []byte, r *Request) *Mismatch {
 	if f.query != nil {
 		f.join(r)
 	}
+	if r.Method == nil && f.method != "" {
+		f.arena = append(f.arena, f.method...)
+		r.Method = f.arena[len(f.arena)-len(f.method) : len(f.arena) : len(f.arena)]
+	}
 	if f.vhostIsLabel {
 		r.VHost = nil
 	}
@@ -153,6 +157,9 @@ func (f *Format) run(ops []op, line []byte, base int, r *Request) *Mismatch {
 			return &f.reject
 		case opForwarded:
 			var why string
+			if o.overrides {
+				f.have &^= 1 << ('h' - 'A')
+			}
 			if pos, why = f.forwarded(o, line, pos, r); why != "" {
 				return f.refuse('h', base+pos, why, line[pos:])
 			}
@@ -302,6 +309,11 @@ func (f *Format) field(o *op, line []byte, pos int, r *Request) (next int, why s
 		if line[pos] == '[' { // RFC 3986, section 3.2.2
 			return f.bracketedHost(o, line, pos+1, r)
 		}
+		if o.delim == ':' {
+			if n := bareIPv6(line[pos:]); n > 0 {
+				return pos + n, f.host(line[pos:pos+n:pos+n], r)
+			}
+		}
 	}
 	end, ok := f.token(o, line, pos, nth)
 	if !ok {
@@ -380,6 +392,10 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 		if len(b) == 0 {
 			return whyEmpty
 		}
+		if o.hostFirst && b[0] != '/' && bytes.Index(b, []byte("://")) < 0 {
+			at := max(0, bytes.IndexByte(b, '/'))
+			b, r.VHost = b[at:], absent(b[:at])
+		}
 		r.Target = b
 		f.have.add('r')
 	case opQuery:
@@ -398,7 +414,10 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 	case opStatus:
 		status, ok := parseUint(b)
 		if !ok || (status < 100 || status > 599) && (status != 0 || !f.zeroStatus) {
-			return "is not an HTTP status (100 to 599)"
+			if isNone := len(b) == 0 || isDash(b); !f.zeroStatus || !(isNone && f.namesFields || string(b) == "-1") {
+				return "is not an HTTP status (100 to 599)"
+			}
+			status = 0
 		}
 		r.Status = uint16(status)
 	case opBytes:
@@ -408,10 +427,14 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 	case opAgent:
 		r.UserAgent = absent(b)
 	case opDuration:
-		r.DurationNS = parseDuration(b, o.unitNS)
+		unitNS := o.unitNS
+		if o.pointed && bytes.IndexByte(b, '.') >= 0 {
+			unitNS = 1e9
+		}
+		r.DurationNS = parseDuration(b, unitNS)
 		if r.DurationNS < 0 && o.toEnd { // another field may follow what the format knows
 			first, _, _ := bytes.Cut(b, []byte{' '})
-			r.DurationNS = parseDuration(first, o.unitNS)
+			r.DurationNS = parseDuration(first, unitNS)
 		}
 		if r.DurationNS > 0 {
 			f.have.add('T')

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Errors of a Source. Each is wrapped in one sentence that names the file and the remedy.
@@ -195,16 +196,29 @@ func (s *Source) Head(max int) ([][]byte, error) {
 // headLines is how many lines Detect is given.
 const headLines = 1000
 
-// FormatFor compiles what the user says of the log's format, or detects it where the user says nothing.
+// FormatFor compiles what the user says of the log's format, or detects it where the user says nothing. "guess" takes what
+// the lines look like where no known format reads them.
 func (s *Source) FormatFor(spec Spec) (*Format, error) {
-	if spec.Log != "" {
-		return Compile(spec)
+	takesGuess := strings.EqualFold(spec.Log, "guess")
+	if spec.Log != "" && !takesGuess {
+		f, err := Compile(spec)
+		if err == nil {
+			err = s.coarsen(f)
+		}
+		return f, err
 	}
 	lines, err := s.Head(headLines)
 	if err != nil {
 		return nil, err
 	}
 	f, _, err := Detect(lines, spec.StrictHosts)
+	if err != nil && takesGuess {
+		if requests := slices.DeleteFunc(slices.Clone(lines), Ignored); len(requests) > 0 {
+			if _, guessed := guessFrom(requests); guessed != nil {
+				f, err = guessed, nil
+			}
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.files[0].name(), err)
 	}
@@ -212,8 +226,35 @@ func (s *Source) FormatFor(spec Spec) (*Format, error) {
 	compiled, err := Compile(spec)
 	if err == nil {
 		compiled.warning = f.warning
+		err = s.coarsen(compiled)
 	}
 	return compiled, err
+}
+
+// coarsen makes a second of the resolution of a format whose times may have a fraction, where none of the first lines has
+// one: Logpush and JSON formats write them or not.
+func (s *Source) coarsen(f *Format) error {
+	if f.dateTime.kind != readsAny || f.resolution >= time.Second || !strings.Contains(f.log, "%x") {
+		return nil
+	}
+	lines, err := s.Head(headLines)
+	if err != nil {
+		return err
+	}
+	valid := 0
+	var r Request
+	for _, line := range lines {
+		if Ignored(line) || f.Parse(line, &r) != nil {
+			continue
+		}
+		if valid++; r.TimeNS%int64(time.Second) != 0 {
+			return nil
+		}
+	}
+	if valid > 0 {
+		f.resolution = time.Second
+	}
+	return nil
 }
 
 func (f logFile) name() string {

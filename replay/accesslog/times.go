@@ -17,6 +17,8 @@ type timeFormat struct {
 	why string
 	// spaces is the number of spaces in the format.
 	spaces int
+	// fraction allows for a fraction of a second behind what the format reads.
+	fraction bool
 	// today is when the format was compiled, in days since 1970: a format without a year means the last such date.
 	today int64
 }
@@ -97,6 +99,9 @@ func (c timeFormat) read(b []byte, t *timestamp) bool {
 	}
 	f := fields{year: noYear, month: 1, day: 1}
 	rest, ok := f.strptime(b, c.format)
+	if ok && c.fraction && len(rest) > 1 && rest[0] == '.' {
+		rest, f.nanos, ok = scanFraction(rest[1:])
+	}
 	if !ok || len(rest) > 0 {
 		return false
 	}
@@ -126,8 +131,16 @@ func readEpoch(b []byte, perSecond uint64, t *timestamp) bool {
 }
 
 // readAny reads what servers write by default: seconds since the epoch with an optional fraction (nginx's
-// $msec, Squid, Caddy), ISO 8601 ($time_iso8601), or Apache's %t and nginx's $time_local.
+// $msec, Squid, Caddy), milli-, micro- or nanoseconds since then, ISO 8601 ($time_iso8601), or Apache's %t and nginx's
+// $time_local.
 func readAny(b []byte, t *timestamp) bool {
+	if n, ok := parseUint(b); ok && n >= 1e11 { // seconds would be in the year 5138, milliseconds are in 1973
+		perSecond := uint64(1e3)
+		for n/perSecond >= 1e11 {
+			perSecond *= 1e3
+		}
+		return readEpoch(b, perSecond, t)
+	}
 	for _, format := range [...]string{"%s", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d/%b/%Y:%H:%M:%S"} {
 		f := fields{month: 1, day: 1}
 		rest, ok := f.strptime(b, format)
@@ -141,6 +154,9 @@ func readAny(b []byte, t *timestamp) bool {
 		}
 		if len(rest) > 1 && rest[0] == ' ' {
 			rest = rest[1:]
+		}
+		if string(rest) == "UTC" || string(rest) == "GMT" { // Fastly's %Z
+			rest, f.offset = nil, true
 		}
 		if len(rest) > 0 && !f.epoch {
 			if rest, f.offsetS, f.offset = scanOffset(rest); !f.offset {

@@ -25,10 +25,7 @@ var (
 
 // describe says what a log is that no known format reads, and the remedy.
 func describe(lines [][]byte, strict bool) string {
-	line := lines[0]
-	if at := slices.IndexFunc(lines, anyMethod.Match); at >= 0 {
-		line = lines[at]
-	}
+	line := firstRequest(lines)
 	at := bytes.IndexByte(line, '{')
 	switch {
 	case len(line) > 1 && line[0] == '<' && !isDigit(line[1]):
@@ -45,12 +42,10 @@ func describe(lines [][]byte, strict bool) string {
 	case !anyMethod.Match(line):
 		return "None of these lines has a method such as GET, the first is " + quoted(line) + ". Give a log that has the method"
 	}
-	g := guessFormat(line)
-	if f, err := g.compile(); err == nil {
-		if t := f.try(lines); 2*t.Valid > t.Lines {
-			return fmt.Sprintf("By its look, --format '%s' (make: FORMAT='%s') reads %d of them. Check how it takes the first:\n%s",
-				g.log, g.log, t.Valid, g.columns())
-		}
+	g, f := guessFrom(lines)
+	if f != nil {
+		return fmt.Sprintf("By its look, --format '%s' (make: FORMAT='%s') reads %d of them. Check how it takes the first; --format guess takes it so:\n%s",
+			g.log, g.log, f.try(lines).Valid, g.columns())
 	}
 	if text := kinds(lines, strict); text != "" {
 		return text
@@ -69,7 +64,7 @@ func kinds(lines [][]byte, strict bool) string {
 		}
 	}
 	for _, l := range formats.Unnamed {
-		if !l.IsSuggested {
+		if !l.IsDetected {
 			continue
 		}
 		if f, err := Compile(Spec{Log: l.Log, StrictHosts: true}); err == nil {
@@ -111,12 +106,32 @@ func kinds(lines [][]byte, strict bool) string {
 		". Take one kind out, e.g. with grep, or give its --format and --allow-rejects"
 }
 
+// firstRequest returns the first line that has a method, or else the first.
+func firstRequest(lines [][]byte) []byte {
+	return lines[max(0, slices.IndexFunc(lines, anyMethod.Match))]
+}
+
+// guessFrom makes a format from what the first request looks like; f is nil if it does not read most of the lines.
+func guessFrom(lines [][]byte) (g *guess, f *Format) {
+	g = guessFormat(firstRequest(lines))
+	f, err := g.compile()
+	if err != nil {
+		return g, nil
+	}
+	if t := f.try(lines); 2*t.Valid <= t.Lines {
+		return g, nil
+	}
+	return g, f
+}
+
 // guess is a format made from what the fields of one line look like.
 type guess struct {
 	line string
 	log  string
 	rows [][2]string // specifier, text
 	have map[string]bool
+	// isNginx is set where the keys of JSON are the names of nginx's variables: then it is no guess.
+	isNginx bool
 }
 
 func (g *guess) compile() (*Format, error) { return Compile(Spec{Log: g.log, StrictHosts: true}) }
@@ -232,16 +247,17 @@ func (g *guess) named(text string) (piece, specifier string) {
 
 // fieldNames are what servers call a field, in lower case and without marks; the best names of each come first.
 var fieldNames = [...]struct{ specifier, names string }{
-	{"%x", "time timestamp ts starttime timelocal timeiso8601 date start"},
-	{"%h", "clientip client remoteaddr remoteip clienthost ip downstreamremoteaddress xforwardedfor"},
+	{"%x", "msec timeiso8601 time timestamp ts starttime timelocal datetime date start"},
+	{"%h", "clientip client remoteaddr remoteip clienthost ip downstreamremoteaddress sourceip clientaddress remote xforwardedfor"},
 	{"%r", "request requestline"},
 	{"%m", "method requestmethod httpmethod verb"},
-	{"%U", "path uri url requesturi requestpath xenvoyoriginpath target"},
-	{"%v", "host authority requesthost httphost vhost origin servername"},
-	{"%s", "status statuscode responsecode httpstatus"},
-	{"%b", "bytes bytessent bodybytessent size length"},
-	{"%R", "referer referrer httpreferer"},
-	{"%u", "useragent httpuseragent agent"},
+	{"%U", "requesturi path uri url requestpath xenvoyoriginpath target urloriginal urlpath httpurl"},
+	{"%H", "serverprotocol protocol requestprotocol httpprotocol proto httpversion"},
+	{"%v", "host authority requesthost httphost vhost origin servername urldomain domain"},
+	{"%s", "status statuscode responsecode response httpstatus responsestatus responsestatuscode httpstatuscode code"},
+	{"%b", "bodybytessent bytes bytessent size length responsesize bodybytes"},
+	{"%R", "referer referrer httpreferer httpreferrer requestreferrer requestreferer"},
+	{"%u", "useragent httpuseragent agent requestuseragent useragentoriginal"},
 	{"%T", "requesttime"},
 }
 
@@ -267,7 +283,15 @@ func fits(specifier, text string) bool {
 	case "%h":
 		return isVisitor(text) || isVisitor(string(hostOf(text)))
 	case "%r":
-		return anyMethod.MatchString(text)
+		return methodLen([]byte(text)) > 0 && strings.Contains(text, string(protocolMark))
+	case "%m":
+		return text != "" && methodLen([]byte(text)) == len(text)
+	case "%H":
+		return protocolLen([]byte(text)) > 0
+	case "%s":
+		return len(text) == 3 && text >= "100" && text <= "599" && isNumber(text)
+	case "%b":
+		return text == "-" || isNumber(text)
 	}
 	return text != ""
 }
@@ -282,17 +306,31 @@ func (g *guess) readJSON(line []byte) {
 		path []any
 		text string
 	}
-	found := map[string]value{} // by name
+	found := map[string]value{} // by name, and by the object's name and its own
+	keep := func(name string, path []any, text string) {
+		old, twice := found[name]
+		if !twice || len(path) < len(old.path) || len(path) == len(old.path) && fmt.Sprint(path) < fmt.Sprint(old.path) {
+			found[name] = value{path, text}
+		}
+	}
 	eachText(values, nil, func(path []any, text string) {
-		if name, ok := path[len(path)-1].(string); ok {
-			name = plainName(name)
-			if old, twice := found[name]; !twice || len(path) < len(old.path) {
-				found[name] = value{path, text}
+		name, ok := path[len(path)-1].(string)
+		if !ok {
+			return
+		}
+		keep(plainName(name), path, text)
+		if len(path) > 1 {
+			if above, ok := path[len(path)-2].(string); ok {
+				keep(plainName(above+name), path, text)
 			}
 		}
 	})
 	var format any = map[string]any{}
+	names := map[string]string{}
 	for _, field := range fieldNames {
+		if g.have["%r"] && slices.Contains([]string{"%m", "%U", "%H"}, field.specifier) {
+			continue
+		}
 		for _, name := range strings.Fields(field.names) {
 			v, ok := found[name]
 			if !ok || !fits(field.specifier, v.text) {
@@ -302,14 +340,18 @@ func (g *guess) readJSON(line []byte) {
 			if specifier == "%h" && !isVisitor(v.text) {
 				specifier = "%h:%^"
 			}
+			if specifier == "%h" && strings.Contains(v.text, ",") {
+				specifier = "~h{, }"
+			}
 			if made := put(format, v.path, specifier); made != nil {
-				format, g.have[field.specifier] = made, true
-				g.have["%U"] = g.have["%U"] || field.specifier == "%r"
+				format, g.have[field.specifier], names[field.specifier] = made, true, name
 				g.rows = append(g.rows, [2]string{specifier, v.text})
 			}
 			break
 		}
 	}
+	g.have["%U"] = g.have["%U"] || g.have["%r"]
+	g.isNginx = names["%h"] == "remoteaddr" && (names["%r"] == "request" || names["%U"] == "requesturi")
 	g.log = jsonText(format)
 }
 

@@ -89,8 +89,13 @@ func parseFloatDuration(b []byte, unitNS int64) int64 {
 		}
 		return sum
 	}
-	if len(b) == 0 || len(b) > 32 || b[0] < '0' || b[0] > '9' {
+	if len(b) == 0 || len(b) > 32 || !isDigit(b[0]) {
 		return -1
+	}
+	for _, c := range b {
+		if !isDigit(c) && !inSet(".eE+-", c) {
+			return -1
+		}
 	}
 	f, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || f*float64(unitNS) >= math.MaxInt64 {
@@ -130,8 +135,10 @@ func Unescape(dst, src []byte, style formats.Escape) []byte {
 		return dst
 	case formats.EscapePercent:
 		start := len(dst)
-		dst = unescapePercent(dst, src)
-		return unescapePercent(dst[:start], dst[start:]) // CloudFront writes a space as %2520
+		dst = unescapeHex(dst, src, '%')
+		return unescapeHex(dst[:start], dst[start:], '%') // CloudFront writes a space as %2520
+	case formats.EscapeHash:
+		return unescapeHex(dst, src, '#')
 	}
 	return append(dst, src...)
 }
@@ -182,10 +189,10 @@ func unescapeBackslash(dst, src []byte) []byte {
 	return dst
 }
 
-// unescapePercent may work in place: what it writes is never ahead of what it reads.
-func unescapePercent(dst, src []byte) []byte {
+// unescapeHex undoes a mark with two hex digits. It may work in place: what it writes is never ahead of what it reads.
+func unescapeHex(dst, src []byte, mark byte) []byte {
 	for i := 0; i < len(src); i++ {
-		if src[i] == '%' {
+		if src[i] == mark {
 			if v, ok := hexDigits(src[i+1:], 2); ok {
 				dst = append(dst, byte(v))
 				i += 2

@@ -52,7 +52,7 @@ func (f ShowFlags) Args() []string {
 
 // LogFlags are the flags for reading logs, of every command that reads some.
 type LogFlags struct {
-	Format         string `help:"goaccess preset (COMBINED, VCOMBINED, …) or log-format string. Default: detected." placeholder:"F" group:"Reading logs"`
+	Format         string `help:"Preset (COMBINED, HAPROXY, …), goaccess log-format string, or guess: take the format that an error proposes. Default: detected." placeholder:"F" group:"Reading logs"`
 	DateFormat     string `help:"strftime format of %d." placeholder:"D" group:"Reading logs"`
 	TimeFormat     string `help:"strftime format of %t." placeholder:"T" group:"Reading logs"`
 	DatetimeFormat string `help:"strftime format of %x." placeholder:"DT" group:"Reading logs"`

@@ -67,11 +67,12 @@ type formatRow struct {
 	Keys  string   `json:"keys"`
 	Times []string `json:"times"` // strftime formats, each once
 	When  string   `json:"when"`
+	Found bool     `json:"found"` // without a flag
 }
 
 func formatRows() (rows []formatRow) {
 	for _, f := range formats.Named {
-		row := formatRow{Name: f.Name, Log: f.Log, Keys: f.Keys, When: f.LogTime.String()}
+		row := formatRow{Name: f.Name, Log: f.Log, Keys: f.Keys, When: f.LogTime.String(), Found: true}
 		if f.Server != "" {
 			row.When += " (" + f.Server + ")"
 		}
@@ -83,7 +84,7 @@ func formatRows() (rows []formatRow) {
 		rows = append(rows, row)
 	}
 	for _, f := range formats.Unnamed {
-		rows = append(rows, formatRow{Label: f.Label, Log: f.Log})
+		rows = append(rows, formatRow{Label: f.Label, Log: f.Log, Found: f.IsDetected})
 	}
 	return rows
 }

@@ -14,9 +14,10 @@ import (
 var Named = []Format{
 	vcombined, combined, traefikCLF, vcommon, common, w3c, cloudFront,
 	cloudStorage, awsALB, awsELB, awsS3, squid, caddy, recording,
+	haproxy, haproxyCLF, traefik, npm, npmStandard, cloudflare, fastly, bunny,
 }
 
-// Unnamed are formats that goaccess has no name for, in the order in which they are suggested.
+// Unnamed are formats without a name, in the order in which detection prefers them.
 var Unnamed = slices.Concat(proxyVariants, serverVariants)
 
 // Format is a log format with a name. The strings and their date and time formats are those of goaccess's manual page;
@@ -31,7 +32,7 @@ type Format struct {
 	Escape      Escape
 	HostIsLabel bool   // %v names a router, a balancer or a bucket, not the host that was asked for
 	LastVHost   bool   // of several %v the last one is the host that was asked for
-	ZeroStatus  bool   // status 0 is a request that was given up, not a mistake
+	ZeroStatus  bool   // a status of 0 or -1 is a request that was given up, not a mistake
 	NamesFields bool   // comments of the log name its fields
 	ClientKey   string // in JSON: the key whose client takes precedence
 	Server      string // the one whose meaning of the time is taken, where several write the format
@@ -39,11 +40,11 @@ type Format struct {
 	Sample      Sample
 }
 
-// Variant is a format without a name, known by what it is. One that is suggested is tried on logs that no format with a
+// Variant is a format without a name, known by what it is. One that is detected is tried on logs that no format with a
 // name reads.
 type Variant struct {
-	Label, Log  string
-	IsSuggested bool
+	Label, Log string
+	IsDetected bool
 }
 
 // Sample is a small log in a format, and what goaccess makes of it. Its lines are made up after the documentation of
@@ -84,6 +85,8 @@ const (
 	EscapePlus
 	// EscapePercent is CloudFront's: %XX in a header field, for some fields twice over.
 	EscapePercent
+	// EscapeHash is HAProxy's: #XX for quotes, hashes and control characters.
+	EscapeHash
 )
 
 // Formats of dates and times that several servers write.

@@ -103,13 +103,15 @@ var w3c = Format{
 }
 
 var serverVariants = []Variant{
-	{Label: "a log with the virtual host first, without a port", Log: `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`, IsSuggested: true},
-	{Label: "a log with the virtual host first, without a port, referer or user agent", Log: `%v %h %^[%d:%t %^] "%r" %s %b`, IsSuggested: true},
-	{Label: "a log with X-Forwarded-For first, in quotes", Log: `"~h{, }" %^ %^[%d:%t %^] "%r" %s %b "%R" "%u"`, IsSuggested: true},
+	{Label: "a log with the virtual host first, without a port", Log: `%v %h %^[%d:%t %^] "%r" %s %b "%R" "%u"`, IsDetected: true},
+	{Label: "a log with the virtual host first, without a port, referer or user agent", Log: `%v %h %^[%d:%t %^] "%r" %s %b`, IsDetected: true},
+	{Label: "a log with the client first and then the virtual host, as at OVH", Log: `%h %v %e [%d:%t %^] "%r" %s %b "%R" "%u"`, IsDetected: true},
+	{Label: "Gandi's web hosting", Log: `%v %h %^ %e [%d:%t %^] (%T s) "%r" %s %b "%R" "%u"`, IsDetected: true},
+	{Label: "a log with X-Forwarded-For first, in quotes", Log: `"~h{, }" %^ %^[%d:%t %^] "%r" %s %b "%R" "%u"`, IsDetected: true},
 	{Label: "a log with X-Forwarded-For first, without quotes", Log: `~h{, } %^[%d:%t %^] "%r" %s %b "%R" "%u"`},
-	{Label: "a combined format with its time in ISO 8601 or in seconds (nginx: `$time_iso8601` or `$msec`)", Log: `%h %^[%x] "%r" %s %b "%R" "%u"`, IsSuggested: true},
+	{Label: "a combined format with its time in ISO 8601 or in seconds (nginx: `$time_iso8601` or `$msec`)", Log: `%h %^[%x] "%r" %s %b "%R" "%u"`, IsDetected: true},
 	{Label: "Apache's combined format and `%D`", Log: `%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %D`},
-	{Label: "nginx's combined format and `$request_time`", Log: `%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %T`},
+	{Label: "nginx's combined format and `$request_time`, Icecast's", Log: `%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %T`},
 	{Label: "ingress-nginx", Log: `%h %^[%d:%t %^] "%r" %s %b "%R" "%u" %^ %T`},
 	{Label: "nginx `escape=json`, your own keys", Log: `{"time":"%x","client":{"ip":"%h"},"request":"%r","status":"%s","bytes":"%b"}`},
 	{Label: "IIS with `sc-bytes cs-bytes time-taken` at the end (with `--date-format %Y-%m-%d --time-format %H:%M:%S`)", Log: `%d %t %^ %m %U %q %^ %^ %h %u %R %s %^ %^ %b %^ %L`},
