@@ -77,7 +77,7 @@ func (f *Format) try(lines [][]byte) Trial {
 	t := Trial{Name: f.name}
 	var r Request
 	for _, line := range lines {
-		if Ignored(line) {
+		if Ignored(line) || len(trimSpace(line)) == 0 {
 			f.comment(line)
 			continue
 		}

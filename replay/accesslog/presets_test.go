@@ -122,8 +122,8 @@ func TestLogsAreReadWithoutAFlag(t *testing.T) {
 			"W3C", "2025-10-10T12:55:36Z 192.0.2.1  GET /a 200 -1 500ms",
 		},
 		{
-			"CloudFront, whose comment names its fields too", "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header cs-protocol cs-bytes time-taken x-forwarded-for ssl-protocol ssl-cipher x-edge-response-result-type cs-protocol-version\n" +
-				"2025-10-10\t12:55:36\tFRA2\t182\t192.0.2.1\tGET\td1.cloudfront.net\t/a\t200\t-\tUA\t-\t-\tMiss\tx\twww.example.com\thttps\t217\t0.5\t-\t-\t-\tMiss\tHTTP/1.1\t-\t-",
+			"CloudFront, whose comment names its fields too", "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header cs-protocol cs-bytes time-taken\n" +
+				"2025-10-10\t12:55:36\tFRA2\t182\t192.0.2.1\tGET\td1.cloudfront.net\t/a\t200\t-\tUA\t-\t-\tMiss\tx\twww.example.com\thttps\t217\t0.5",
 			"CLOUDFRONT", "2025-10-10T12:55:36Z 192.0.2.1 www.example.com GET /a 200 182 500ms",
 		},
 		{
@@ -161,6 +161,10 @@ func lastOf(f *Format, lines [][]byte) (string, *Mismatch) {
 // TestAGuessIsTakenWhenAskedFor: JSON whose keys nobody has documented is shown first, and read with --format guess.
 func TestAGuessIsTakenWhenAskedFor(t *testing.T) {
 	for _, row := range []struct{ says, log, want string }{
+		{
+			"no method, as if all were GET", `{"ip":"192.0.2.1","host":"www.example.com","path":"/a","status":"200","length":192,"date":"2025-10-10T12:55:36+00:00"}`,
+			"2025-10-10T12:55:36Z 192.0.2.1 www.example.com  /a 200 192 -1ns",
+		},
 		{
 			"keys of the user's own, milliseconds since the epoch", `{"ts":1760100936250,"ip":"192.0.2.1","verb":"GET","path":"/a","code":200,"size":12,"ua":"x"}`,
 			"2025-10-10T12:55:36.25Z 192.0.2.1  GET /a 200 12 -1ns",

@@ -27,6 +27,7 @@ var (
 func describe(lines [][]byte, strict bool) string {
 	line := firstRequest(lines)
 	at := bytes.IndexByte(line, '{')
+	g, f := guessFrom(lines)
 	switch {
 	case len(line) > 1 && line[0] == '<' && !isDigit(line[1]):
 		return "It is XML: " + quoted(line) + ". Export the log as text, one line a request"
@@ -39,10 +40,9 @@ func describe(lines [][]byte, strict bool) string {
 		return "It is JSON behind a prefix: sed 's/^[^{]*//' LOG | bin/replay parse --format " + log + " -. Its first line reads as\n" + g.columns()
 	case at != 0 && errorLog.Match(line):
 		return "It is an error log: " + quoted(line) + ". Give the server's access log"
-	case !anyMethod.Match(line):
+	case f == nil && !anyMethod.Match(line):
 		return "None of these lines has a method such as GET, the first is " + quoted(line) + ". Give a log that has the method"
 	}
-	g, f := guessFrom(lines)
 	if f != nil {
 		return fmt.Sprintf("By its look, --format '%s' (make: FORMAT='%s') reads %d of them. Check how it takes the first; --format guess takes it so:\n%s",
 			g.log, g.log, f.try(lines).Valid, g.columns())

@@ -20,11 +20,14 @@ var w3cFields = [...]struct{ name, format string }{
 	{"cs-uri-stem", "%U"}, {"cs-uri", "%U"}, {"cs-uri-query", "%q"},
 	{"cs(user-agent)", "%u"},
 	{"cs(referer)", "%R"}, {"cs(referrer)", "%R"}, // Incapsula
-	{"cs-host", "%v"}, {"cs(host)", "%v"},
+	{"x-host-header", "%v"}, {"cs-host", "%v"}, {"cs(host)", "%v"},
 	{"sc-status", "%s"}, {"c-status", "%s"}, // SHOUTcast
 	{"sc-bytes", "%b"},
 	{"time-taken", "%L"}, {"timetakenms", "%L"}, {"x-duration", "%T"},
 }
+
+// CloudFront's logs have a field of their own, by which they are known: their escapes and units are others.
+const edgeField, edgeFormat = "x-edge-location", "CLOUDFRONT"
 
 // w3cNeeds are the specifiers that a request needs, and the field that has each.
 var w3cNeeds = [...]struct{ format, name string }{
@@ -57,14 +60,15 @@ func (f *Format) from(comment []byte) {
 
 // withFields returns the program that reads these fields. What it lacks is reported for each line.
 func (p *program) withFields(text string) *program {
+	names := strings.Fields(strings.ToLower(text))
+	isEdge := slices.Contains(names, edgeField)
 	separator := " "
 	switch {
-	case strings.Contains(text, "\t"):
+	case isEdge, strings.Contains(text, "\t"):
 		separator = "\t"
 	case strings.Contains(text, "  "): // Oracle Web Cache aligns its lines
 		separator = " %~"
 	}
-	names := strings.Fields(strings.ToLower(text))
 	formats := readFields(names)
 	q := *p
 	q.ops, _ = compileOps(strings.Join(formats, separator))
@@ -77,7 +81,13 @@ func (p *program) withFields(text string) *program {
 	if !slices.Contains(formats, "%m") {
 		q.method = "GET"
 	}
-	if lacks := missingFields([]byte(fieldsPrefix + text)); lacks != "" {
+	lacks := missingFields([]byte(fieldsPrefix + text))
+	if isEdge && p.name != edgeFormat {
+		lacks = "is CloudFront's: --format CLOUDFRONT"
+	} else if !isEdge && p.name == edgeFormat {
+		lacks = "is not CloudFront's: --format W3C"
+	}
+	if lacks != "" {
 		q.ops = []op{{kind: opLack, set: lacks}}
 	}
 	return &q
@@ -92,7 +102,8 @@ func readFields(names []string) (formats []string) {
 			continue
 		}
 		formats[at] = field.format
-		if field.name == "time-taken" && slices.Contains(names, "sc-servicename") { // NetScaler, by Citrix's guide
+		inSeconds := slices.Contains(names, "sc-servicename") || slices.Contains(names, edgeField) // NetScaler, by Citrix's guide
+		if field.name == "time-taken" && inSeconds {
 			formats[at] = "%T"
 		}
 	}
@@ -103,9 +114,6 @@ func readFields(names []string) (formats []string) {
 func missingFields(comment []byte) string {
 	text, _ := cutFields(comment)
 	names := strings.Fields(strings.ToLower(text))
-	if slices.Contains(names, "x-edge-location") {
-		return "is that of CloudFront, whose units and escapes are others: --format CLOUDFRONT"
-	}
 	formats := readFields(names)
 	for _, need := range w3cNeeds {
 		isStream := need.format == "%m" && slices.Contains(names, "c-status")

@@ -72,7 +72,7 @@ type formatRow struct {
 
 func formatRows() (rows []formatRow) {
 	for _, f := range formats.Named {
-		row := formatRow{Name: f.Name, Log: f.Log, Keys: f.Keys, When: f.LogTime.String(), Found: true}
+		row := formatRow{Name: f.Name, Log: f.Log, Keys: f.Keys, Times: []string{}, When: f.LogTime.String(), Found: true}
 		if f.Server != "" {
 			row.When += " (" + f.Server + ")"
 		}

@@ -38,7 +38,7 @@ var cloudFront = Format{
 	// the visitor asked for; goaccess skips it.
 	Name: "CLOUDFRONT",
 	Log:  "%d\t%t\t%^\t%b\t%h\t%m\t%v\t%U\t%s\t%R\t%u\t%q\t%^\t%C\t%^\t%v\t%^\t%^\t%T\t%^\t%K\t%k\t%^\t%H\t%^",
-	Date: DateW3C, Time: Time24, Resolution: time.Second, LogTime: Finished, Escape: EscapePercent, LastVHost: true,
+	Date: DateW3C, Time: Time24, Resolution: time.Second, LogTime: Finished, Escape: EscapePercent, LastVHost: true, NamesFields: true,
 	Sample: Sample{
 		Valid: 1, Failed: 1, Why: "tabs, and per cent escapes in the user agent",
 		Lines: []string{
