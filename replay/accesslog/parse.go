@@ -235,7 +235,7 @@ func (f *Format) zone(o *op, skipped []byte) {
 	b := trimSpace(skipped)
 	if o.point {
 		if rest, nanos, ok := scanFraction(b); ok {
-			f.at.nanos, b = nanos, rest
+			f.at.nanos, f.at.isFine, b = nanos, true, rest
 		}
 	}
 	if rest, offsetS, ok := scanOffset(b); ok && len(rest) == 0 {
@@ -392,7 +392,7 @@ func (f *Format) value(o *op, b []byte, r *Request) (why string) {
 		if len(b) == 0 {
 			return whyEmpty
 		}
-		if o.hostFirst && b[0] != '/' && bytes.Index(b, []byte("://")) < 0 {
+		if o.hostFirst && b[0] != '/' && !bytes.Contains(b, []byte("://")) {
 			at := max(0, bytes.IndexByte(b, '/'))
 			b, r.VHost = b[at:], absent(b[:at])
 		}

@@ -247,7 +247,7 @@ func (s *Source) coarsen(f *Format) error {
 		if Ignored(line) || f.Parse(line, &r) != nil {
 			continue
 		}
-		if valid++; r.TimeNS%int64(time.Second) != 0 {
+		if valid++; f.at.isFine {
 			return nil
 		}
 	}

@@ -124,7 +124,7 @@ func readEpoch(b []byte, perSecond uint64, t *timestamp) bool {
 	if !ok || n/perSecond >= maxEpochS {
 		return false
 	}
-	t.epoch, t.hasDay = true, true
+	t.epoch, t.hasDay, t.isFine = true, true, true
 	t.seconds = int64(n / perSecond)
 	t.nanos = int64(n%perSecond) * int64(1e9/perSecond)
 	return true
@@ -147,7 +147,8 @@ func readAny(b []byte, t *timestamp) bool {
 		if !ok {
 			continue
 		}
-		if len(rest) > 1 && (rest[0] == '.' || rest[0] == ',') {
+		isFine := len(rest) > 1 && (rest[0] == '.' || rest[0] == ',')
+		if isFine {
 			if rest, f.nanos, ok = scanFraction(rest[1:]); !ok {
 				continue
 			}
@@ -165,6 +166,7 @@ func readAny(b []byte, t *timestamp) bool {
 		}
 		if len(rest) == 0 {
 			f.into(t)
+			t.isFine = isFine
 			return true
 		}
 	}
@@ -355,6 +357,7 @@ type timestamp struct {
 	epoch   bool  // seconds counts from the Unix epoch, UTC; otherwise day and seconds are local
 	hasDay  bool  // a date was read
 	offset  bool  // offsetS was read
+	isFine  bool  // it was written with a fraction of a second
 	offsetS int32 // seconds east of UTC
 	day     int64 // days since 1970-01-01
 	seconds int64 // of the day, or since the epoch
