@@ -8,6 +8,7 @@ import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -115,6 +116,13 @@ class Site:
         """The rows that a query finds."""
         client = ("mariadb", "--no-defaults", "-S", "/run/mysqld/mysqld.sock", "-N", "-B", database)
         return [line.split("\t") for line in self.on("db", *client, "-e", query).splitlines()]
+
+    def cache_counts(self) -> Counter[str]:
+        """How many requests Varnish has answered how. Its threads tell what they did once they rest."""
+        names = {"MAIN.cache_hit": "hit", "MAIN.cache_miss": "miss", "MAIN.s_pass": "pass"}
+        told = self.on("varnish", "varnishstat", "-1", *(word for name in names for word in ("-f", name)))
+        rows = (line.split() for line in told.splitlines())
+        return Counter({names[name]: int(value) for name, value, *_ in rows})
 
     def php(self, script: str) -> str:
         """What a script of tests/support/php prints, run in the site's own PHP."""

@@ -81,11 +81,24 @@ sub vcl_backend_response {
     return (deliver);
 }
 
+# X-Cache says what varnishstat counts.
+sub vcl_hit {
+    set req.http.X-Cache = "HIT";
+}
+
+sub vcl_miss {
+    set req.http.X-Cache = "MISS";
+}
+
+sub vcl_pass {
+    set req.http.X-Cache = "PASS";
+}
+
+sub vcl_backend_fetch {
+    unset bereq.http.X-Cache;
+}
+
 sub vcl_deliver {
     unset resp.http.X-Url;
-    if (obj.hits > 0) {
-        set resp.http.X-Cache = "HIT";
-    } else {
-        set resp.http.X-Cache = "MISS";
-    }
+    set resp.http.X-Cache = req.http.X-Cache;
 }
