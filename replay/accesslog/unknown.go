@@ -130,7 +130,7 @@ type guess struct {
 	log  string
 	rows [][2]string // specifier, text
 	have map[string]bool
-	// isNginx is set where the keys of JSON are the names of nginx's variables: then it is no guess.
+	// isNginx is set where the keys of JSON are the names of nginx's variables: then the format is certain.
 	isNginx bool
 }
 
