@@ -67,6 +67,14 @@ func TestImportMakesARunDirectory(t *testing.T) {
 	}
 }
 
+func TestImportSaysWhichLogWasGivenTwice(t *testing.T) {
+	log := timedLog(t, 60, 0)
+	code, said, errOut := call("import", log, log, log, timedFormat, "--out", t.TempDir(), "--quiet")
+	if code != 0 || !strings.Contains(said, ": 60 requests from ") || strings.Count(said, log+" was given more than once, and is read once") != 1 {
+		t.Errorf("exit %d: %s%s", code, said, errOut)
+	}
+}
+
 func TestImportOfStandardInputAsJSON(t *testing.T) {
 	text, err := os.ReadFile(timedLog(t, 5, 0))
 	if err != nil {

@@ -33,6 +33,7 @@ var (
 // other pipes once.
 type Source struct {
 	files []logFile
+	again []string // paths that were named again
 }
 
 type logFile struct {
@@ -71,6 +72,9 @@ func Open(paths []string, stdin io.Reader) (*Source, error) {
 		}
 		for _, path := range found {
 			if seen[path] {
+				if !slices.Contains(s.again, path) {
+					s.again = append(s.again, path)
+				}
 				continue
 			}
 			seen[path] = true
@@ -146,6 +150,9 @@ func (s *Source) Paths() []string {
 	}
 	return paths
 }
+
+// Again returns the paths that were named again, and are read once.
+func (s *Source) Again() []string { return s.again }
 
 // Size returns the size of all files on disk in bytes, compressed as they are; -1 when a pipe is among them.
 func (s *Source) Size() int64 {

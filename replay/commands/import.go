@@ -256,6 +256,9 @@ func (c *Import) conclude(s cli.Streams, dir *record.Dir, l *traffic.Logs, serve
 func importNotes(l *traffic.Logs, served *traffic.ImportedLog, summary record.Summary) []string {
 	skipped := summary.Requests.Skipped
 	notes := []string{}
+	for _, path := range l.Again {
+		notes = append(notes, path+" was given more than once, and is read once")
+	}
 	for _, one := range []struct {
 		n    uint64
 		says string

@@ -26,6 +26,7 @@ type Logs struct {
 	AheadNS  []int64         // by how much each log's clock is ahead of the first one's, as far as Census saw; 0 where it is not
 	Rejects  []record.Reject // the first lines that do not parse
 	Paths    []string        // that another process can open
+	Again    []string        // of those that were named again, and are read once
 	Finished bool            // times are those of completion
 
 	source    *accesslog.Source
@@ -66,7 +67,7 @@ func (l *Logs) open(ctx context.Context, paths []string, how Reading) error {
 	if l.source, err = accesslog.Open(paths, nil); err != nil {
 		return err
 	}
-	l.Paths = l.source.Paths()
+	l.Paths, l.Again = l.source.Paths(), l.source.Again()
 	l.named = l.Paths
 	if l.spool != "" {
 		l.named = nil
