@@ -4,6 +4,7 @@ A recovery is easier to find than a change, as the levels on both sides are know
 nights that are not worse than those before it, and surely better than those of the regression itself.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,13 +24,14 @@ from plimsoll.analysis.regress.levels import (
     level_values,
     p_of_shift,
 )
-from plimsoll.analysis.regress.nights import ChangeRow, ExperimentHistory, NightRow, NightSeries
+from plimsoll.analysis.regress.nights import ROUTE, ChangeRow, ExperimentHistory, NightRow, NightSeries
 from plimsoll.common.units import counted
 
 # A change is news by these rules. The figures were chosen by simulation (docs/statistics.md).
 MARGIN = 0.10  # a change under 10 % is not news, however sure it is
 MORE_ERRORS_MARGIN = 10 * MORE_ERRORS  # of error shares: one request in a hundred more
-NEWS_P = 1e-6
+ROUTE_MARGIN_MS = 1.0  # of kinds of requests, beside the 10 %: some take microseconds
+NEWS_P = 1e-6  # of one series; all kinds of requests together have as much
 ALONG_P = 0.01  # what moved with something that is sure need be no surer
 MENDED_P = 1e-4  # chosen by simulation (docs/statistics.md)
 LEAST_BEFORE = 10  # nights in all before the change
@@ -98,7 +100,11 @@ class SeriesReview:
 
     def _review_all(self, series: Sequence[NightSeries]) -> list[_SeriesChanges]:
         changes = [find_changes(each.scaled, each.weekdays) for each in series]
-        fresh = [self._find_fresh(each, found, NEWS_P) for each, found in zip(series, changes, strict=True)]
+        routes = sum(each.is_route for each in series)
+        fresh = [
+            self._find_fresh(each, found, NEWS_P / routes if each.is_route else NEWS_P)
+            for each, found in zip(series, changes, strict=True)
+        ]
         places = [place for one in fresh for place in one.news]
         for at, one in enumerate(fresh):
             if places and not one.news:  # what moved along with it is one regression, and one message
@@ -333,6 +339,8 @@ def ratio(series: NightSeries, change: Change) -> float:
 def is_worse(series: NightSeries, change: Change) -> bool:
     """Return whether the change is for the worse, by the margin at least."""
     moved = ratio(series, change)
+    if series.is_route and math.exp(change.after) - math.exp(change.before) < ROUTE_MARGIN_MS:
+        return False
     return moved >= MORE_ERRORS_MARGIN if series.shares else moved >= 1 + MARGIN
 
 
@@ -422,7 +430,8 @@ def _without_episodes(
 def _is_of(row: ChangeRow, series: NightSeries) -> bool:
     """Return whether `row` was reported of `series`, which may have been another percentile then."""
     key = series.key
-    same = row.metric == key.metric if series.daily else (row.metric == ERROR_SHARE) == series.shares
+    is_one = series.daily or series.is_route or row.metric.startswith(ROUTE)
+    same = row.metric == key.metric if is_one else (row.metric == ERROR_SHARE) == series.shares
     return (row.group, row.phase) == (key.group, key.phase) and same
 
 

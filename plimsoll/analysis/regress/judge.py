@@ -40,6 +40,7 @@ from plimsoll.common.units import counted, duration_text
 
 BASELINE_NIGHTS = 14
 LAST_NIGHTS = 7
+_MOST_KINDS = 3
 LOOKS = 100  # nights over which all looks together are to be wrong no more often than one look may be
 _RunsByNight = dict[int, list[MeasuredRun]]
 
@@ -59,7 +60,8 @@ def judge(
     left = _without_dropped(past)
     base = baseline_nights(left.nights)
     look = SeriesReview(left)
-    series = look.results([each for each in build_series(left) if not _is_series_dropped(past, each)])
+    results = look.results([each for each in build_series(left) if not _is_series_dropped(past, each)])
+    series, untold = _select_told(results)
     failures = GateReview(left, look, base)
     judged_gates = [failures.result(each) for each in _gate_results(left, compared, gates)]
     stale = "" if terms is None or _is_dropped(past) else _find_staleness(past, terms)
@@ -75,6 +77,7 @@ def judge(
         notes=[
             *describe_unfit([(run.name, why) for run in tonight for why in run.unfit], len(tonight)),
             *failures.mended,
+            *untold,
         ],
         baseline=base,
         findings=gravest_first(each for each in left.nights[-1].findings or () if ids & set(each.runs)),
@@ -84,6 +87,26 @@ def judge(
         daily=past.daily,
     )
     return judgement, [*look.reported, *failures.reported]
+
+
+def _select_told(results: Sequence[SeriesResult]) -> tuple[list[SeriesResult], list[str]]:
+    """Return the series that have a row, and of how many kinds of requests more it could be said (hostile).
+
+    A kind of requests has a row where there is something to say of it; no more than three of one state have.
+    """
+    told = [each for each in results if not each.series.is_route]
+    kinds: dict[tuple[Group, str], list[SeriesResult]] = {}
+    for each in results:
+        if each.series.is_route and (each.is_open or each.state in ("news", "recovered", "better", "late")):
+            kinds.setdefault((each.series.key.group, each.state), []).append(each)
+    untold = []
+    for (group, state), mine in kinds.items():
+        mine.sort(key=lambda each: (each.level or 1) / (each.tonight or 1), reverse=state == "better")
+        told += mine[:_MOST_KINDS]
+        if len(mine) > _MOST_KINDS:
+            more = counted(len(mine) - _MOST_KINDS, "more kind")
+            untold.append(f"{group_name(group)}: {more} of requests moved as those above did")
+    return told, untold
 
 
 def _find_staleness(past: ExperimentHistory, terms: JudgingOptions) -> str:
@@ -121,7 +144,7 @@ def _find_unjudged(
 
 def _find_missing(past: ExperimentHistory, group: Group, series: Sequence[SeriesResult]) -> Iterator[str]:
     """Yield why a scenario on a backend, or a phase of it, is not judged tonight."""
-    mine = [each for each in series if each.series.key.group == group]
+    mine = [each for each in series if each.series.key.group == group and not each.series.is_route]
     tails = [each for each in mine if not each.series.shares] or mine
     missed = [each for each in tails if each.tonight is None]
     if missed:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from plimsoll.rundir.facts import RunFacts
 
 _TAILS = ("p99.9", "p99")
 PERCENTILES = (*_TAILS, "p50")  # of which one becomes a series; beside them measures that are times
+ROUTE = "route "  # metric of a series: `route NAME` is the median of that kind of requests
 _MOST_NAMED = 3
 _SETTLED = 30  # nights that say which figure a series has
 Group = tuple[str, str]
@@ -88,6 +90,7 @@ class RunRow:
     `censored` has the (phase, metric) of figures that are failures', of which no more than a lower bound is
     known.
     `unfit` says why nothing can be decided by it, and `refused` why not beside the nights before.
+    `routes` are the kinds of requests that it has enough of for a series of their own.
     """
 
     id: int
@@ -105,6 +108,7 @@ class RunRow:
     pruned: bool
     censored: frozenset[tuple[str, str]] = frozenset()
     refused: tuple[str, ...] = ()
+    routes: frozenset[str] = frozenset()
 
     @property
     def is_fit(self) -> bool:
@@ -313,9 +317,7 @@ class SeriesKey:
     @property
     def name(self) -> str:
         """Its name (hostile)."""
-        metric = (
-            f"p50 of {self.metric.removeprefix(MEASURE)}" if self.metric.startswith(MEASURE) else self.metric
-        )
+        metric = re.sub(f"^({ROUTE}|{MEASURE})", "p50 of ", self.metric)
         return f"{self.scenario}{' on ' + self.backend if self.backend else ''}, {self.phase}: {metric}"
 
 
@@ -363,6 +365,11 @@ class NightSeries:
         return self.key.metric == ERROR_SHARE
 
     @property
+    def is_route(self) -> bool:
+        """True where it is of one kind of requests."""
+        return self.key.metric.startswith(ROUTE)
+
+    @property
     def judged(self) -> list[NightValue]:
         """The nights that have a value."""
         return [night for night in self.nights if night.repeats]
@@ -408,8 +415,8 @@ class NightSeries:
 
 
 def build_series(past: ExperimentHistory) -> list[NightSeries]:
-    """Return all series of an experiment that are looked at: the tail, and the share of errors."""
-    return [*_build_tails(past), *_build_error_shares(past)]
+    """Return all series that are looked at: the tail, the share of errors, and each kind of requests."""
+    return [*_build_tails(past), *_build_error_shares(past), *_build_routes(past)]
 
 
 def _build_tails(past: ExperimentHistory) -> Iterator[NightSeries]:
@@ -448,6 +455,22 @@ def _build_error_shares(past: ExperimentHistory) -> Iterator[NightSeries]:
     for (scenario, backend), values in sorted(shares.items()):
         key = SeriesKey(past.experiment, scenario, backend, "whole", ERROR_SHARE)
         yield NightSeries(key, "", _night_values(past, key, values, {}), past.daily)
+
+
+def _build_routes(past: ExperimentHistory) -> Iterator[NightSeries]:
+    """Yield the median of each kind of requests over the whole run, of the runs with enough of them."""
+    by_run = {run.id: run for run in past.runs}
+    medians: dict[tuple[str, str, str], list[FigureRow]] = defaultdict(list)
+    for row in past.figures:
+        run, name = by_run[row.run], row.metric.removeprefix(MEASURE)
+        if run.is_fit and row.phase == "whole" and row.value > 0 and name in run.routes:
+            medians[run.scenario, run.backend, name].append(row)
+    for (scenario, backend, name), rows in sorted(medians.items()):
+        values = {row.run: row.value for row in rows}
+        prompt = {row.run: row.prompt for row in rows if row.prompt and row.prompt < row.value}
+        key = SeriesKey(past.experiment, scenario, backend, "whole", MEASURE + name)
+        nights = _night_values(past, key, values, prompt)
+        yield NightSeries(replace(key, metric=ROUTE + name), "ms", nights)
 
 
 def _choose_metric(

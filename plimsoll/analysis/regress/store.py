@@ -40,6 +40,7 @@ from plimsoll.rundir.records import RequestFile
 MOST_ATTEMPTS = 20  # nights: after that nobody waits for it
 DEAD_AFTER_S = 600.0  # an attempt that has not ended by then was killed
 _LAST_RUNS = 100
+_LEAST_REQUESTS = 100  # of a kind, in a run, for a series of its own: as for `plimsoll compare`
 # Neither sent, nor being sent by a process that lives.
 _PENDING = "(delivered_at IS NULL OR (delivered_at LIKE 'since %' AND delivered_at < ?))"
 _RUN = ("id", "night", "scenario", "backend", "repeat", "path", "root", "identity", "started_at")
@@ -169,6 +170,7 @@ class HistoryStore:
                     for each in _night_findings(row["findings"])
                     if each.disqualifies and row["id"] in each.runs
                 ),
+                routes=_frequent_routes(row["observed"]),
             )
             for row in rows
         ]
@@ -462,6 +464,12 @@ def _observed_text(run: MeasuredRun) -> str:
     }
     observed = {"routes": routes, "silence": run.silence, "records_sha256": run.records_sha256}
     return json.dumps(observed, default=lambda value: value.tolist())  # of NumPy
+
+
+def _frequent_routes(observed: str | None) -> frozenset[str]:
+    """Return the kinds of which the column `observed` counts enough requests."""
+    routes = json.loads(observed)["routes"] if observed else {}
+    return frozenset(name for name, each in routes.items() if sum(each["kinds"]) >= _LEAST_REQUESTS)
 
 
 def _observed(text: str | None) -> dict[str, Any]:
