@@ -18,6 +18,7 @@ from plimsoll.analysis.regress import changes, levels
 from plimsoll.analysis.regress.judge import BASELINE_NIGHTS, LAST_NIGHTS, decide_nightly, judge
 from plimsoll.analysis.regress.levels import find_changes
 from plimsoll.analysis.regress.nights import (
+    ROUTE,
     ChangeRow,
     ExperimentHistory,
     FigureRow,
@@ -101,15 +102,33 @@ BY = (6, 15)  # nights: goals of a step, and of a drift
 RATIOS = (1.2, 1.3, 1.5, 2.0)
 
 
-def alarms(logs: Logs, first: int = 1) -> int | None:
-    """Return after how many nights the first alarm came, each night looked at anew; None: never."""
-    whole = series(logs)
+def alarms(logs: Logs, first: int = 1, kinds: int = 0) -> int | None:
+    """Return after how many nights the first alarm came, each night looked at anew; None: never.
+
+    It is a series of one of so many `kinds` of requests, or not.
+    """
+    whole = series(logs, ROUTE if kinds else "p99.9")
+    limit = [changes.NEWS_P / kinds] if kinds else []
     for nights in range(max(first, changes.LEAST_BEFORE + changes.LEAST_AFTER), len(logs) + 1):
+        if kinds and not _may_have_risen(logs[:nights]):
+            continue
         seen = NightSeries(whole.key, whole.unit, whole.nights[:nights])
         for change in find_changes(seen.scaled, seen.weekdays):
-            if changes.is_worse(seen, change) and changes.is_sure(change, nights):
+            if changes.is_worse(seen, change) and changes.is_sure(change, nights, *limit):
                 return nights
     return None
+
+
+def _may_have_risen(logs: Logs) -> bool:
+    """Return whether the last nights are above those before by three standard errors; news take over five."""
+    since = np.arange(changes.LEAST_AFTER, min(levels.RECENT, len(logs) - changes.LEAST_BEFORE) + 1)[:, None]
+    at = len(logs) - since
+    first = np.maximum(at - [5, 10, 20, 40, len(logs)], 0)
+    total, squares = (np.concatenate([[0], each.cumsum()]) for each in (logs, logs**2))
+    before, after = (total[at] - total[first]) / (at - first), (total[-1] - total[at]) / since
+    within = squares[-1] - squares[first] - (at - first) * before**2 - since * after**2
+    error = np.sqrt(within / (len(logs) - first - 2) * (1 / (at - first) + 1 / since))
+    return bool((after - before > 3 * error).any())
 
 
 def began(at: int) -> str:
@@ -117,12 +136,12 @@ def began(at: int) -> str:
     return f"{date(2026, 1, 5) + timedelta(at)}T02:00:00Z"
 
 
-def series(logs: Logs) -> NightSeries:
+def series(logs: Logs, metric: str = "p99.9") -> NightSeries:
     nights = [
         NightRow(at, NightFacts(NightKey("study", str(at)), began(at), None, ""), baseline=False)
         for at in range(len(logs))
     ]
-    key = SeriesKey("study", "replay", "nvme", "whole", "p99.9")
+    key = SeriesKey("study", "replay", "nvme", "whole", metric)
     return NightSeries(
         key, "ms", [NightValue(night, (50 * math.exp(log),)) for night, log in zip(nights, logs, strict=True)]
     )
@@ -280,6 +299,17 @@ def quiet(histories: int) -> Iterator[list[str]]:
         yield [noise.name, *(f"{100 * share:.1f} %" for share in (one, any_of(one), gate, any_of(gate)))]
 
 
+def quiet_kinds(histories: int) -> Iterator[list[str]]:
+    yield ["nights", f"any of {SERIES} kinds of requests"]
+    for noise in NOISES[:5]:
+        random = np.random.default_rng(7)
+        false = 0
+        for _ in range(histories):
+            common, *own = (noise.of(random, NIGHTS) * math.sqrt(0.5) for _ in range(SERIES + 1))
+            false += any(alarms(common + each, kinds=SERIES) for each in own)
+        yield [noise.name, f"{false} of {histories}"]
+
+
 def power(histories: int) -> Iterator[list[str]]:
     yield ["nights", *(f"× {ratio:.2f}" for ratio in RATIOS)]
     for noise in [*PLAIN, alike(0.5, 0.1)]:
@@ -337,6 +367,7 @@ def fixed(histories: int) -> Iterator[list[str]]:
 TABLES: dict[str, tuple[Callable[[int], Iterator[list[str]]], int]] = {
     "otava": (otava_alone, 60),
     "quiet": (quiet, 600),
+    "kinds": (quiet_kinds, 60),
     "power": (power, 100),
     "soon": (soon, 60),
     "baseline": (against_baseline, 40),

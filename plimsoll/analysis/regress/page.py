@@ -71,7 +71,7 @@ def _decisions_table(judgement: Judgement) -> Table | None:
 def _missing_table(judgement: Judgement) -> Table | None:
     found: dict[tuple[str, str], Row] = {}
     for each in judgement.series:
-        if each.series.key.metric == ERROR_SHARE:
+        if each.series.shares or each.series.is_route:
             continue
         for night in each.series.nights:
             if not night.repeats:

@@ -201,7 +201,8 @@ def test_every_key_of_the_json_is_documented(tmp_path: Path) -> None:
 def test_the_limits_are_those_of_the_code() -> None:
     for says in (
         f"worse by {100 * changes.MARGIN:g} % or more",
-        f"(of error shares: by {100 * changes.MORE_ERRORS_MARGIN:g} in 100)",
+        f"(of error shares: by {100 * changes.MORE_ERRORS_MARGIN:g} in 100), "
+        f"and of kinds of requests by {changes.ROUTE_MARGIN_MS:g} ms",
         "its p is 10⁻⁶ or less" if changes.NEWS_P == 1e-6 else "?",
         f"{changes.LEAST_BEFORE} nights or more came before it, "
         f"{changes.LEAST_SINCE} since the change before, "
