@@ -98,6 +98,7 @@ IDLE: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("visitors", "visitors", {"visitors": 9} | _STAGES | _USERS, _STAGES | _USERS),
     ("visitors", "duration_s", {"duration_s": 9} | _STAGES | _USERS, {"duration_s": 9} | _USERS),
     ("visitors", "max_visitors", {"max_visitors": 9} | _USERS, {"max_visitors": 9} | _RATE),
+    ("visitors", "max_pages", {"max_pages": 9, "pages": "own.yml"}, {"max_pages": 9}),
     ("visitors", "think_s", {"think_s": 1, "pages_per_visit": 1}, {"think_s": 1}),
     ("visitors", "viewport_px", {"viewport_px": 400, "no_files": True}, {"viewport_px": 400}),
     ("visitors", "pixel_ratio", {"pixel_ratio": 2, "no_files": True}, {"pixel_ratio": 2}),
