@@ -154,14 +154,21 @@ def _log_formats() -> Iterator[Table]:
     for one in formats:
         one["shown"] = f"JSON: {one['keys']}" if one["keys"] else f"`{one['log']}`".replace("\t", "\\t")
     named = [
-        (f"`{one['name']}`", one["shown"], ", ".join(f"`{text}`" for text in one["times"]) or "any `%x`", one["when"])
+        (
+            f"`{one['name']}`",
+            one["shown"],
+            ", ".join(f"`{text}`" for text in one["times"]) or "any `%x`",
+            one["when"],
+        )
         for one in formats
         if one["name"]
     ]
     head = ("name", "log-format", "date, time", "the time is when the request was")
     yield Table("log-formats.md", "presets", _table(head, named))
     unnamed = [(one["label"], one["shown"], "yes" if one["found"] else "") for one in formats if one["label"]]
-    yield Table("log-formats.md", "others", _table(("log", "`--format` (`FORMAT=`)", "read without it"), unnamed))
+    yield Table(
+        "log-formats.md", "others", _table(("log", "`--format` (`FORMAT=`)", "read without it"), unnamed)
+    )
 
 
 def keys(models: Models, without: Collection[str] = ()) -> list[str]:
