@@ -37,6 +37,10 @@ _TOGETHER = {
         "tests/real/lab/test_experiment.py",
         "tests/real/lab/test_experiment_ssh.py",
     ),
+    "installed": (  # both compare two servers, which takes the machine's lock
+        "tests/real/install/test_help_examples.py",
+        "tests/real/install/test_readme_blocks.py",
+    ),
     "machines": ("tests/real/lab/test_qemu_clone.py",),
     "upgrade": ("tests/real/scenarios/test_upgrade_wordpress.py",),
 }
